@@ -1,0 +1,1 @@
+// Holds the precompiled header that every target reuses (cmake/FaultlineLibrary.cmake).

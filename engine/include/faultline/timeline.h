@@ -1,0 +1,40 @@
+// What happened when: forwards and backwards of pieces, and hooks between them, in one sequence.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace faultline {
+
+struct TimelineEvent {
+  enum class What { Forward, Backward, Hook };
+  uint64_t seq = 0;         // order of beginnings, from 0
+  What what = What::Forward;
+  int piece = -1;           // of a hook: the piece whose backward made it fire
+  std::string name;         // of a hook: the parameter or seam it sits on
+  double begin_us = 0;      // since the timeline was made or cleared
+  double end_us = 0;        // hooks: equal to begin_us
+};
+
+// Thread-safe: backward runs on autograd's threads.
+class Timeline {
+ public:
+  Timeline();
+  uint64_t begin(TimelineEvent::What what, int piece, std::string name = {});  // returns the event's seq
+  void end(uint64_t seq);
+  void hook(std::string name);  // belongs to the piece whose backward began last (-1: none did)
+  std::vector<TimelineEvent> events() const;
+  void clear();
+  std::string chromeTrace() const;  // JSON of the Chrome trace format, one lane per piece
+
+ private:
+  double now() const;
+  mutable std::mutex mutex_;
+  std::vector<TimelineEvent> events_;
+  int last_backward_ = -1;
+  int64_t start_ns_ = 0;
+};
+
+}  // namespace faultline

@@ -1,0 +1,39 @@
+// Random cases, built by executing: the real tensors are kept at hand while nodes are added, so that each op's
+// operands are known to fit. Looks at metadata and at "ran or threw", never at values.
+#pragma once
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "generators/case/case.h"
+#include "generators/choices/choices.h"
+
+namespace faultline {
+
+struct GenerateOptions {
+  std::vector<std::string> ops_added;    // --ops +a: these rows always take part
+  std::vector<std::string> ops_removed;  // --ops -a: never
+  std::vector<std::string> features;     // empty: a random subset per case (swarm); else "+x"/"-x" pins
+  size_t min_nodes = 8;
+  size_t max_nodes = 40;
+  // Called before each op is executed, with its row name: the flight recorder's window. May be empty.
+  std::function<void(const std::string& op, const Tape& tape)> before_op;
+};
+
+// Always gives a valid case: it verifies, and its reference run does not throw. `seed` becomes Case::seed.
+Case generateCase(Choices& choices, uint64_t seed, const GenerateOptions& options = {});
+
+// Seed of case `index` of a run seeded with `seed`, whatever the number of jobs.
+uint64_t caseSeed(uint64_t seed, uint64_t index);
+
+struct GeneratorFeature {
+  std::string name, help;
+};
+const std::vector<GeneratorFeature>& generatorFeatures();
+
+// What a case has in it, for `shares` and for coverage tests: "differentiable", "control_flow", "mutation", "view",
+// "subgraph", "flips", "op:aten::mul.Tensor", …
+std::set<std::string> caseTraits(const Case& c);
+
+}  // namespace faultline
