@@ -1,6 +1,6 @@
 // Executes a case in the lanes asked for and lets the oracles judge: the reference twice (two that differ are
-// Skip(reference_nondeterministic)), each lane, float64 confirmation of float mismatches. Runs in the calling process;
-// workers call it (oracles/workers).
+// Skip(reference_nondeterministic)), each lane, float64 confirmation of float mismatches. Runs in the calling
+// process; workers call it (oracles/workers).
 #pragma once
 #include <functional>
 #include <string>

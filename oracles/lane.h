@@ -14,8 +14,8 @@ namespace faultline {
 class Lane {
  public:
   virtual ~Lane() = default;
-  // All runs of the case. Never throws for what the case causes: errors stand in the trace. Global torch state is
-  // captured, set, restored and compared around it (oracles/exec/global_state.h).
+  // All runs of the case. Never throws for what the case causes: errors stand in the trace. Global torch
+  // state is captured, set, restored and compared around it (oracles/exec/global_state.h).
   virtual Trace execute(const Case& c, uint64_t seed) = 0;
 };
 
@@ -30,7 +30,8 @@ struct LaneInfo {
 std::vector<LaneInfo> allLanes();
 void registerLane(LaneInfo lane);
 const LaneInfo* findLane(std::string_view name);
-// Names or groups to lane names, in the order of allLanes(), each once. Refuses an unknown word, naming the nearest.
+// Names or groups to lane names, in the order of allLanes(), each once. Refuses an unknown word, naming the
+// nearest.
 Result<std::vector<std::string>> resolveLanes(const std::vector<std::string>& words);
 
 }  // namespace faultline

@@ -19,8 +19,8 @@ struct OracleOptions {
 class Oracle {
  public:
   virtual ~Oracle() = default;
-  // `traces[0]` is the reference; the lane under judgement is `lane`. A skip with reason "not_applicable" says that
-  // the case does not meet the oracle's precondition; any other skip counts as applicable.
+  // `traces[0]` is the reference; the lane under judgement is `lane`. A skip with reason "not_applicable"
+  // says that the case does not meet the oracle's precondition; any other skip counts as applicable.
   virtual Verdict judge(const Case& c, const Trace& reference, const Trace& lane) const = 0;
 };
 

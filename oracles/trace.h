@@ -31,8 +31,8 @@ struct ScalarTrace {
 struct HookTrace {
   enum class Kind { Tensor, RetainGrad, PostAccumulate, PieceBackward };
   Kind kind = Kind::Tensor;
-  std::string on;      // "in0", a seam's op name, "piece2"
-  uint64_t seq = 0;    // order within the phase
+  std::string on;        // "in0", a seam's op name, "piece2"
+  uint64_t seq = 0;      // order within the phase
   TensorTrace argument;  // the gradient handed over; not for PieceBackward
 };
 
@@ -71,7 +71,7 @@ struct Trace {
   std::vector<RunTrace> runs;
   std::vector<PieceTrace> pieces;  // lanes that break graphs
   std::vector<std::string> refused_cuts;
-  std::string graph_text;          // what ran, after passes
+  std::string graph_text;  // what ran, after passes
   double seconds = 0;
 };
 

@@ -10,9 +10,9 @@ namespace faultline::detail {
 }  // namespace faultline::detail
 
 // FAULTLINE_CHECK(condition, "message"): `message` may be any expression that makes a std::string.
-#define FAULTLINE_CHECK(condition, message)                                          \
-  do {                                                                               \
-    if (!(condition)) {                                                              \
-      ::faultline::detail::checkFailed(__FILE__, __LINE__, #condition, (message));   \
-    }                                                                                \
+#define FAULTLINE_CHECK(condition, message)                                        \
+  do {                                                                             \
+    if (!(condition)) {                                                            \
+      ::faultline::detail::checkFailed(__FILE__, __LINE__, #condition, (message)); \
+    }                                                                              \
   } while (false)

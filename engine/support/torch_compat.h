@@ -1,4 +1,5 @@
-// Every difference between the supported versions of torch, and nothing else. The only header with an #if on the version.
+// Every difference between the supported versions of torch, and nothing else. The only header with an #if on
+// the version.
 #pragma once
 #include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/function.h>
@@ -11,7 +12,8 @@
   (TORCH_VERSION_MAJOR > (major) || (TORCH_VERSION_MAJOR == (major) && TORCH_VERSION_MINOR >= (minor)))
 
 // A file compiled against another torch (Debian ships 1.13) must not link in silence.
-static_assert(FAULTLINE_TORCH_AT_LEAST(2, 11), "faultline needs torch 2.11 or newer: is faultline::torch linked?");
+static_assert(FAULTLINE_TORCH_AT_LEAST(2, 11),
+              "faultline needs torch 2.11 or newer: is faultline::torch linked?");
 
 namespace faultline::compat {
 

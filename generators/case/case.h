@@ -1,4 +1,5 @@
-// A case: one graph, its inputs, runs and plan: all that a lane needs to execute and an oracle to judge. Plain data.
+// A case: one graph, its inputs, runs and plan: all that a lane needs to execute and an oracle to judge.
+// Plain data.
 #pragma once
 #include <map>
 #include <memory>
@@ -14,7 +15,8 @@
 
 namespace faultline {
 
-// What is differentiated in one backward phase. Each output tensor is weighted by fixed pseudo-random numbers.
+// What is differentiated in one backward phase. Each output tensor is weighted by fixed pseudo-random
+// numbers.
 struct BackwardSpec {
   enum class Kind { All, Output, Double };
   Kind kind = Kind::All;
@@ -25,8 +27,8 @@ struct BackwardSpec {
 // One execution with one set of inputs. Values are fresh and equal for every lane.
 struct CaseRun {
   std::vector<InputSpec> inputs;
-  bool grad_mode = true;                 // the caller's
-  std::vector<BackwardSpec> backwards;   // phases after the forward, on the same autograd graph; empty: none
+  bool grad_mode = true;                // the caller's
+  std::vector<BackwardSpec> backwards;  // phases after the forward, on the same autograd graph; empty: none
   bool operator==(const CaseRun&) const = default;
 };
 
@@ -39,17 +41,19 @@ struct HookSpec {
   bool operator==(const HookSpec&) const = default;
 };
 
-// What is done to the graph. Directives without an actor yet are kept: the lanes answer Skip(plan_unsupported).
+// What is done to the graph. Directives without an actor yet are kept: the lanes answer
+// Skip(plan_unsupported).
 struct Plan {
-  std::string breaks = "none";       // "none", "every N", "after a b c"; more policies are read and kept
+  std::string breaks = "none";  // "none", "every N", "after a b c"; more policies are read and kept
   std::vector<HookSpec> hooks;
-  std::string profile = "none";      // "none", "keep" (nodes as they stand in the graph), "record" (by the lane)
+  std::string profile = "none";  // "none", "keep" (nodes as they stand in the graph), "record" (by the lane)
   std::vector<std::string> passes;
   int64_t ranks = 1;
   bool operator==(const Plan&) const = default;
 };
 
-// `expect: GROUP[@FROM[..[TO]]] pass|SIGNATURE…`: what replay demands of a lane group on these torch versions.
+// `expect: GROUP[@FROM[..[TO]]] pass|SIGNATURE…`: what replay demands of a lane group on these torch
+// versions.
 struct Expectation {
   std::string group;
   std::string from, to;                 // "2.13", empty: open

@@ -1,5 +1,6 @@
 // Descriptions of inputs as text: `float32[4,8]:grad`, `int=3`, `[float32[2], float32[2]:grad]`, `@0`.
-// One grammar for case files, `--input` and the `# param` lines of TorchScript sources (generators/case/README.md).
+// One grammar for case files, `--input` and the `# param` lines of TorchScript sources
+// (generators/case/README.md).
 #pragma once
 #include <memory>
 #include <optional>
@@ -21,10 +22,10 @@ enum class ValuePattern {
   Unit,      // uniform in (-1, 1)
   Zeros,
   Ones,
-  Ties,      // few distinct values, each several times
-  Edges,     // 0, -0, ±1, ±0.5, 6, bounds that formulas have
-  Fill,      // `fill`
-  Literal,   // `values`, in logical order
+  Ties,     // few distinct values, each several times
+  Edges,    // 0, -0, ±1, ±0.5, 6, bounds that formulas have
+  Fill,     // `fill`
+  Literal,  // `values`, in logical order
 };
 
 struct InputSpec {
@@ -38,7 +39,7 @@ struct InputSpec {
   int64_t offset = 0;                           // storage offset in elements
   c10::DeviceType device = c10::DeviceType::CPU;
   bool requires_grad = false;
-  bool leaf = true;   // false: the result of an op on a leaf, as inside a larger program
+  bool leaf = true;  // false: the result of an op on a leaf, as inside a larger program
   ValuePattern pattern = ValuePattern::Normal;
   double fill = 0;
   std::vector<double> values;
@@ -64,9 +65,10 @@ std::string writeInputSpec(const InputSpec& spec);
 Result<at::ScalarType> readDtype(std::string_view text);
 std::string writeDtype(at::ScalarType dtype);
 
-// The values: the same bytes for the same (spec, seed) on every compiler and machine. Earlier inputs are needed for
-// SameAs. A CUDA tensor without CUDA is Unsupported.
-Result<c10::IValue> makeInput(const InputSpec& spec, uint64_t seed, const std::vector<c10::IValue>& earlier = {});
+// The values: the same bytes for the same (spec, seed) on every compiler and machine. Earlier inputs are
+// needed for SameAs. A CUDA tensor without CUDA is Unsupported.
+Result<c10::IValue> makeInput(const InputSpec& spec, uint64_t seed,
+                              const std::vector<c10::IValue>& earlier = {});
 
 // The type of a graph input that takes it; tensors get the complete type when `complete`.
 c10::TypePtr inputType(const InputSpec& spec, bool complete = false);

@@ -1,5 +1,5 @@
-// All randomness of the generators: a stream of bounded choices that is recorded, so that a case can be made again
-// from its tape and shrunk by dropping whole spans (the idea of Hypothesis).
+// All randomness of the generators: a stream of bounded choices that is recorded, so that a case can be made
+// again from its tape and shrunk by dropping whole spans (the idea of Hypothesis).
 //
 // Own integer mapping throughout: std::*_distribution differs between standard libraries.
 #pragma once
@@ -35,12 +35,13 @@ struct TapeSpan {
   bool operator==(const TapeSpan&) const = default;
 };
 
-// A recorded list of choices. Any tape, cut or overlong, gives a valid case: a choice is taken modulo its bound, and
-// behind the end every choice is 0.
+// A recorded list of choices. Any tape, cut or overlong, gives a valid case: a choice is taken modulo its
+// bound, and behind the end every choice is 0.
 struct Tape {
   std::vector<uint64_t> choices;
-  std::vector<TapeSpan> spans;                        // by begin; informative, not read back by Choices
-  std::vector<std::pair<std::string, std::string>> options;  // `name: value` lines, such as the generator's options
+  std::vector<TapeSpan> spans;  // by begin; informative, not read back by Choices
+  std::vector<std::pair<std::string, std::string>>
+      options;  // `name: value` lines, such as the generator's options
   bool operator==(const Tape&) const = default;
 };
 
@@ -53,13 +54,16 @@ class Choices {
   static Choices fromTape(std::vector<uint64_t> choices);
   static Choices fromBytes(const uint8_t* data, size_t size);  // for fuzzers that hand over raw bytes
 
-  // Uniform in [0, bound); bound > 0. 0 is always the simplest choice, so that shrinking towards 0 simplifies.
+  // Uniform in [0, bound); bound > 0. 0 is always the simplest choice, so that shrinking towards 0
+  // simplifies.
   uint64_t below(uint64_t bound);
-  int64_t between(int64_t low, int64_t high);  // inclusive; `low` is the simplest
-  bool flip(uint32_t percent);                 // true in `percent` of 100; false is the simplest
+  int64_t between(int64_t low, int64_t high);             // inclusive; `low` is the simplest
+  bool flip(uint32_t percent);                            // true in `percent` of 100; false is the simplest
   size_t weighted(const std::vector<uint32_t>& weights);  // index; weights that are all 0 give 0
   template <class Container>
-  auto& pick(Container& from) { return from[below(from.size())]; }
+  auto& pick(Container& from) {
+    return from[below(from.size())];
+  }
 
   // Labels the choices made during its life.
   class Span {

@@ -1,5 +1,5 @@
-// Random cases, built by executing: the real tensors are kept at hand while nodes are added, so that each op's
-// operands are known to fit. Looks at metadata and at "ran or threw", never at values.
+// Random cases, built by executing: the real tensors are kept at hand while nodes are added, so that each
+// op's operands are known to fit. Looks at metadata and at "ran or threw", never at values.
 #pragma once
 #include <functional>
 #include <set>
@@ -32,8 +32,8 @@ struct GeneratorFeature {
 };
 const std::vector<GeneratorFeature>& generatorFeatures();
 
-// What a case has in it, for `shares` and for coverage tests: "differentiable", "control_flow", "mutation", "view",
-// "subgraph", "flips", "op:aten::mul.Tensor", …
+// What a case has in it, for `shares` and for coverage tests: "differentiable", "control_flow", "mutation",
+// "view", "subgraph", "flips", "op:aten::mul.Tensor", …
 std::set<std::string> caseTraits(const Case& c);
 
 }  // namespace faultline

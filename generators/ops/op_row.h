@@ -7,9 +7,9 @@
 namespace faultline {
 
 struct OpRow {
-  std::string name;    // CLI word, unique: "add", "add_scalar", "t"
-  std::string schema;  // an operator of libtorch: "aten::add.Tensor"
-  std::string family;  // "unary", "binary", "view", "inplace", "reduction", "matrix", …
+  std::string name;      // CLI word, unique: "add", "add_scalar", "t"
+  std::string schema;    // an operator of libtorch: "aten::add.Tensor"
+  std::string family;    // "unary", "binary", "view", "inplace", "reduction", "matrix", …
   std::string operands;  // operand rule (generators/ops/rules.h)
   bool differentiable = false;
   bool mutates = false;

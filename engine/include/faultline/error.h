@@ -1,4 +1,5 @@
-// What a caller's input can cause is a value of these types; a broken invariant of ours aborts (engine/support/check.h).
+// What a caller's input can cause is a value of these types; a broken invariant of ours aborts
+// (engine/support/check.h).
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -33,6 +34,7 @@ template <class T>
 using Result = tl::expected<T, Error>;
 
 // Shorthand for `return fail(ErrorKind::Syntax, "…")` in functions that return a Result.
-tl::unexpected<Error> fail(ErrorKind kind, std::string message, std::optional<SourceLocation> where = std::nullopt);
+tl::unexpected<Error> fail(ErrorKind kind, std::string message,
+                           std::optional<SourceLocation> where = std::nullopt);
 
 }  // namespace faultline

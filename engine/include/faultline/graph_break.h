@@ -1,5 +1,5 @@
-// The graph-break compiler: splits a training graph into pieces that are differentiated ahead of time, so that
-// gradient hooks fire between them (asked for in pytorch/torchdynamo PR 489).
+// The graph-break compiler: splits a training graph into pieces that are differentiated ahead of time, so
+// that gradient hooks fire between them (asked for in pytorch/torchdynamo PR 489).
 //
 // Names of ops and seams are those of NodeNames (faultline/ir.h).
 #pragma once
@@ -24,9 +24,9 @@ using torch::jit::Value;
 // Where the caller wants cuts.
 class BreakPolicy {
  public:
-  static BreakPolicy none();                               // one piece
+  static BreakPolicy none();                                 // one piece
   static BreakPolicy after(std::vector<std::string> names);  // behind each named op
-  static BreakPolicy every(size_t ops);                    // behind every N-th op that is not a constant
+  static BreakPolicy every(size_t ops);                      // behind every N-th op that is not a constant
 
   enum class Kind { None, After, Every };
   Kind kind() const { return kind_; }
@@ -40,12 +40,13 @@ class BreakPolicy {
 };
 
 struct PlannedPiece {
-  std::vector<std::string> ops;         // in graph order, constants left out
-  std::vector<std::string> parameters;  // graph inputs whose gradient becomes ready here: earliest use is in this piece
-  std::vector<std::string> inputs;      // names of graph inputs and of ops whose results come in
-  std::vector<std::string> outputs;     // names of ops whose results go out
-  int64_t bytes = 0;                    // of the parameters; 0 where their types are not complete
-  std::string eager_reason;             // empty: can be differentiated ahead of time
+  std::vector<std::string> ops;  // in graph order, constants left out
+  std::vector<std::string>
+      parameters;  // graph inputs whose gradient becomes ready here: earliest use is in this piece
+  std::vector<std::string> inputs;   // names of graph inputs and of ops whose results come in
+  std::vector<std::string> outputs;  // names of ops whose results go out
+  int64_t bytes = 0;                 // of the parameters; 0 where their types are not complete
+  std::string eager_reason;          // empty: can be differentiated ahead of time
 };
 
 struct PlannedCut {
@@ -59,7 +60,8 @@ struct RefusedCut {
   std::string reason;  // a sentence
 };
 
-// A dry run. Plain data, plus the node ranges that `compile` needs; valid for the graph it was made from, unchanged.
+// A dry run. Plain data, plus the node ranges that `compile` needs; valid for the graph it was made from,
+// unchanged.
 struct BreakPlan {
   std::vector<PlannedPiece> pieces;
   std::vector<PlannedCut> cuts;
@@ -67,8 +69,8 @@ struct BreakPlan {
   std::vector<size_t> ends;  // per piece: index behind its last top-level node
 };
 
-// Refuses only a policy that cannot be meant (an unknown name, N = 0). A cut that is not legal is no error: it stands
-// in `refused`, and the plan has fewer pieces.
+// Refuses only a policy that cannot be meant (an unknown name, N = 0). A cut that is not legal is no error:
+// it stands in `refused`, and the plan has fewer pieces.
 Result<BreakPlan> planBreaks(const Graph& graph, const BreakPolicy& policy);
 
 struct CompileOptions {
@@ -90,19 +92,21 @@ class CompiledGraph {
  public:
   using SeamHook = std::function<at::Tensor(const at::Tensor& grad)>;  // undefined result: keep the gradient
 
-  // Replaces the graph's inputs on the stack by its outputs, as torch::jit::Code would; throws what eager PyTorch
-  // throws. Ordinary PyTorch hooks on inputs fire between pieces: every hook of a parameter whose uses lie in piece k
-  // fires after k's backward and before that of any earlier piece. An output requires grad exactly if grad mode is on
-  // and an input that reaches it does. Threads: any number at once.
+  // Replaces the graph's inputs on the stack by its outputs, as torch::jit::Code would; throws what eager
+  // PyTorch throws. Ordinary PyTorch hooks on inputs fire between pieces: every hook of a parameter whose
+  // uses lie in piece k fires after k's backward and before that of any earlier piece. An output requires
+  // grad exactly if grad mode is on and an input that reaches it does. Threads: any number at once.
   void run(torch::jit::Stack& stack) const;
 
   const std::vector<CompiledPiece>& pieces() const;
-  // One outer graph that holds a stock prim::DifferentiableGraph node per compiled piece: runs in the interpreter.
+  // One outer graph that holds a stock prim::DifferentiableGraph node per compiled piece: runs in the
+  // interpreter.
   std::shared_ptr<Graph> stitchedGraph() const;
   Timeline& timeline() const;
 
-  // A hook on the live value `seam` (an op name at the end of a piece) in every later run. Refuses a name that is no
-  // seam, or a value with a use inside the piece that makes it: a hook would see only part of its gradient.
+  // A hook on the live value `seam` (an op name at the end of a piece) in every later run. Refuses a name
+  // that is no seam, or a value with a use inside the piece that makes it: a hook would see only part of its
+  // gradient.
   Result<void> onSeam(const std::string& seam, SeamHook hook);
   // The value of the last run of the calling thread; undefined before the first.
   at::Tensor seam(const std::string& seam) const;
@@ -116,12 +120,14 @@ class CompiledGraph {
   std::shared_ptr<Impl> impl_;
 };
 
-// Inputs whose type does not say requires_grad=0 are taken to require grad. Does not change `graph`. A piece that
-// autodiff cannot take runs eagerly, with its reason; it does not fail the others.
-Result<CompiledGraph> compile(std::shared_ptr<Graph> graph, const BreakPlan& plan, const CompileOptions& options = {});
+// Inputs whose type does not say requires_grad=0 are taken to require grad. Does not change `graph`. A piece
+// that autodiff cannot take runs eagerly, with its reason; it does not fail the others.
+Result<CompiledGraph> compile(std::shared_ptr<Graph> graph, const BreakPlan& plan,
+                              const CompileOptions& options = {});
 
 // opcode / name / target / args / kwargs, as torch.fx's print_tabular: inputs as "placeholder", ops as
-// "call_function", pieces as "call_module", the return as "output". Columns are padded; long cells wrap at `width`.
+// "call_function", pieces as "call_module", the return as "output". Columns are padded; long cells wrap at
+// `width`.
 std::string graphTable(const Graph& graph, size_t width = 80);
 
 }  // namespace faultline

@@ -1,8 +1,10 @@
-// The profile-node protocol that pytorch/pytorch issue 55999 asked for: prim::profile nodes say what tensors looked
-// like on a profiling run; passes move code and lose them. Propagate, validate, retrieve per use, remove.
+// The profile-node protocol that pytorch/pytorch issue 55999 asked for: prim::profile nodes say what tensors
+// looked like on a profiling run; passes move code and lose them. Propagate, validate, retrieve per use,
+// remove.
 //
-// Meaning of a node, an answer and its fields: engine/profile/README.md. Threading: free functions and ProfileIndex
-// only read the graph unless they say "changes"; different graphs may be used from different threads.
+// Meaning of a node, an answer and its fields: engine/profile/README.md. Threading: free functions and
+// ProfileIndex only read the graph unless they say "changes"; different graphs may be used from different
+// threads.
 #pragma once
 #include <array>
 #include <memory>
@@ -21,8 +23,8 @@ using torch::jit::Node;
 using torch::jit::Use;
 using torch::jit::Value;
 
-// Changes `graph`: clones (never moves) profile nodes so that every use with an answer is fed by a node in its own
-// block that says it. Idempotent; answers stay the same; never changes what the graph computes.
+// Changes `graph`: clones (never moves) profile nodes so that every use with an answer is fed by a node in
+// its own block that says it. Idempotent; answers stay the same; never changes what the graph computes.
 void propagateProfileNode(std::shared_ptr<Graph> graph);
 
 // True when every use that has an answer has it at its direct feed, and nothing contradicts.
@@ -69,10 +71,10 @@ struct ProfileLookup {
 ProfileLookup lookupProfile(const Use& use);
 
 struct ProfileFinding {
-  std::string kind;       // a row of findings.def
+  std::string kind;  // a row of findings.def
   const Node* node = nullptr;
   const Value* value = nullptr;
-  std::string message;    // both facts and what to do
+  std::string message;  // both facts and what to do
 };
 
 struct ValidateOptions {
@@ -81,7 +83,8 @@ struct ValidateOptions {
 
 std::vector<ProfileFinding> findProfileViolations(const Graph& graph, ValidateOptions options = {});
 
-size_t removeProfileNodes(Graph& graph);   // changes: all of them, subgraphs and counters included; returns how many
+size_t removeProfileNodes(
+    Graph& graph);  // changes: all of them, subgraphs and counters included; returns how many
 size_t removeProfileClones(Graph& graph);  // changes: only what propagate added
 
 // For passes that make or replace values. Both change the graph.

@@ -19,7 +19,8 @@ TEST(Error, NamesOnlyThePartsThatAreKnown) {
 }
 
 TEST(CheckDeathTest, AbortsWithTheMessage) {
-  EXPECT_DEATH(FAULTLINE_CHECK(1 == 2, std::string("numbers broke")), "broken invariant.*1 == 2: numbers broke");
+  EXPECT_DEATH(FAULTLINE_CHECK(1 == 2, std::string("numbers broke")),
+               "broken invariant.*1 == 2: numbers broke");
 }
 
 }  // namespace
