@@ -11,14 +11,24 @@
 
 namespace faultline {
 
+// An op about to be executed by the generator.
+struct PendingOp {
+  const std::string& op;  // row name
+  const Tape& tape;       // of the choices so far
+  // The case so far with the op's node appended but not executed (its results untyped, the values at hand returned):
+  // what to save when executing it kills the process. Costs a copy of the graph, so it is only made when called.
+  std::function<Case()> case_with_op;
+};
+
 struct GenerateOptions {
   std::vector<std::string> ops_added;    // --ops +a: these rows always take part
   std::vector<std::string> ops_removed;  // --ops -a: never
   std::vector<std::string> features;     // empty: a random subset per case (swarm); else "+x"/"-x" pins
   size_t min_nodes = 8;
   size_t max_nodes = 40;
-  // Called before each op is executed, with its row name: the flight recorder's window. May be empty.
-  std::function<void(const std::string& op, const Tape& tape)> before_op;
+  // Called before each op is executed: the flight recorder's window. May be empty. An exception that it throws leaves
+  // generateCase (a worker that only wants the n-th pending op stops there).
+  std::function<void(const PendingOp&)> before_op;
 };
 
 // Always gives a valid case: it verifies, and its reference run does not throw. `seed` becomes Case::seed.
