@@ -19,7 +19,7 @@ class Random {
   uint64_t next();
   uint64_t below(uint64_t bound);  // uniform in [0, bound), bound > 0
   double uniform();                // [0, 1), 53 bits
-  double normal();                 // Box–Muller on uniform()
+  double normal();  // mean 0, variance 1, in (-6, 6): a sum of uniforms, so no libm has a say in it
 
  private:
   uint64_t state_;
@@ -39,14 +39,15 @@ struct TapeSpan {
 // bound, and behind the end every choice is 0.
 struct Tape {
   std::vector<uint64_t> choices;
-  std::vector<TapeSpan> spans;  // by begin; informative, not read back by Choices
+  std::vector<TapeSpan> spans;  // properly nested, outer before inner; informative, not read back by Choices
   std::vector<std::pair<std::string, std::string>>
       options;  // `name: value` lines, such as the generator's options
   bool operator==(const Tape&) const = default;
 };
 
-Result<Tape> readTape(std::string_view text);  // first line `faultline tape 1`
-std::string writeTape(const Tape& tape);
+Result<Tape> readTape(
+    std::string_view text);  // first line `faultline tape 1`; grammar: generators/choices/README.md
+std::string writeTape(const Tape& tape);  // leaves out spans that do not nest or lie outside the choices
 
 class Choices {
  public:
@@ -78,19 +79,19 @@ class Choices {
     size_t index_;
   };
 
-  const Tape& tape() const { return tape_; }  // what was chosen so far
+  const Tape& tape() const { return tape_; }  // what was chosen so far; spans still open end where it ends
   bool exhausted() const;                     // a tape or bytes have run out
 
  private:
   enum class Source { Seed, Tape, Bytes };
   explicit Choices(Source source) : source_(source), random_(0) {}
-  uint64_t draw();
+  uint64_t draw(uint64_t bound);  // bound 0: all of 64 bits
   Source source_;
   Random random_;
   std::vector<uint64_t> given_;
   std::vector<uint8_t> bytes_;
   size_t position_ = 0;
-  size_t depth_ = 0;
+  std::vector<size_t> open_;  // spans that live, outermost first
   Tape tape_;
 };
 
