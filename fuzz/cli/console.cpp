@@ -1,0 +1,146 @@
+#include "fuzz/cli/console.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+#include <fmt/format.h>
+
+namespace faultline::cli {
+namespace {
+
+bool startsCodePoint(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
+
+// Byte position behind the first `count` code points.
+size_t behind(std::string_view text, size_t count) {
+  size_t at = 0;
+  while (at < text.size() && count > 0) {
+    do ++at;
+    while (at < text.size() && !startsCodePoint(text[at]));
+    --count;
+  }
+  return at;
+}
+
+std::string padded(const std::string& text, size_t width, bool right) {
+  const size_t have = displayWidth(text);
+  const std::string space(have < width ? width - have : 0, ' ');
+  return right ? space + text : text + space;
+}
+
+}  // namespace
+
+void Console::print(std::string_view text) const { std::fwrite(text.data(), 1, text.size(), stream_); }
+
+void Console::line(std::string_view text) const {
+  print(text);
+  print("\n");
+}
+
+void Console::paragraph(std::string_view text, size_t indent) const {
+  line(std::string(indent, ' ') + wrap(text, kWidth - indent, indent));
+}
+
+ProgressLine::ProgressLine() {
+  const char* ci = std::getenv("CI");
+  const bool in_ci = ci != nullptr && *ci != '\0' && std::string_view(ci) != "false";
+  shown_ = !in_ci && isatty(STDERR_FILENO) != 0;
+}
+
+void ProgressLine::update(std::string_view text) {
+  if (!shown_) return;
+  fmt::print(stderr, "\r\x1b[K{}", shorten(text, kWidth - 1));
+  std::fflush(stderr);
+  dirty_ = true;
+}
+
+void ProgressLine::clear() {
+  if (!dirty_) return;
+  fmt::print(stderr, "\r\x1b[K");
+  std::fflush(stderr);
+  dirty_ = false;
+}
+
+size_t displayWidth(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), startsCodePoint));
+}
+
+std::string wrap(std::string_view text, size_t width, size_t indent) {
+  std::string result;
+  size_t column = 0;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const size_t needed = displayWidth(word);
+    if (column > 0 && column + 1 + needed > width) {
+      result += '\n';
+      result.append(indent, ' ');
+      column = 0;
+    } else if (column > 0) {
+      result += ' ';
+      ++column;
+    }
+    result += word;
+    column += needed;
+  }
+  return result;
+}
+
+std::string shorten(std::string_view text, size_t width) {
+  const size_t have = displayWidth(text);
+  if (have <= width) return std::string(text);
+  if (width < 3) return std::string(text.substr(0, behind(text, width)));
+  const size_t head = (width - 1 + 1) / 2;
+  const size_t tail = width - 1 - head;
+  return fmt::format("{}…{}", text.substr(0, behind(text, head)), text.substr(behind(text, have - tail)));
+}
+
+void Table::add(std::vector<std::string> row) {
+  row.resize(rows_.front().size());
+  rows_.push_back(std::move(row));
+}
+
+std::string Table::str(size_t indent) const {
+  constexpr size_t kGap = 2;
+  constexpr size_t kNarrowest = 4;
+  constexpr size_t kProse = 30;  // a wrapped column narrower than this reads badly
+  std::vector<size_t> widths(rows_.front().size(), 0);
+  for (const auto& row : rows_) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], displayWidth(row[i]));
+  }
+  const size_t last = widths.size() - 1;
+  const size_t fixed = indent + kGap * last;
+  const auto total = [&] { return std::accumulate(widths.begin(), widths.end(), fixed); };
+  if (wrap_last_ && total() > kWidth) {
+    const size_t others = total() - widths[last];
+    widths[last] = std::min(widths[last], others + kProse < kWidth ? kWidth - others : kProse);
+  }
+  while (total() > kWidth) {
+    auto widest = std::max_element(widths.begin(), widths.end() - (wrap_last_ ? 1 : 0));
+    if (*widest <= kNarrowest) break;
+    --*widest;
+  }
+  const size_t before_last = total() - widths[last];
+  std::string result;
+  for (const auto& row : rows_) {
+    std::string line(indent, ' ');
+    for (size_t i = 0; i < row.size(); ++i) {
+      const bool right = std::find(right_.begin(), right_.end(), i) != right_.end();
+      if (i > 0) line.append(kGap, ' ');
+      line += wrap_last_ && i == last ? wrap(row[i], widths[i], before_last)
+                                      : padded(shorten(row[i], widths[i]), widths[i], right);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    if (!line.empty()) result += line + '\n';
+  }
+  return result;
+}
+
+std::string plural(uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+}  // namespace faultline::cli

@@ -1,0 +1,26 @@
+// JSON results: `"schema": "faultline.NAME/1"`, fields in the order they are documented in. Fields may be
+// added to a schema, never renamed.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "faultline/error.h"
+
+namespace faultline::cli {
+
+using Json = nlohmann::ordered_json;
+
+std::string version();       // of faultline
+std::string torchVersion();  // that it was built with
+
+Json jsonHead(std::string_view name);  // {"schema", "version", "torch"}
+
+// Writes `value` to `path` ("-": stdout, empty: nowhere), a file through a temporary beside it, so that
+// nobody ever sees half of it. Bytes that are no UTF-8 are replaced.
+Result<void> writeJson(const std::string& path, const Json& value);
+// The same for any text.
+Result<void> writeText(const std::string& path, std::string_view text);
+
+}  // namespace faultline::cli
