@@ -27,6 +27,9 @@ class [[nodiscard]] Verdict {
   bool passed() const { return outcome_ == Outcome::Pass; }
   bool failed() const { return outcome_ == Outcome::Fail; }
   bool skipped() const { return outcome_ == Outcome::Skip; }
+  // False for skips that say that the case is none for this oracle or lane: not_applicable, plan_unsupported,
+  // plan_refused.
+  bool applicable() const;
   const std::string& reason() const { return reason_; }
   FailureKind kind() const { return kind_; }
   const std::string& detail() const { return detail_; }
