@@ -3,7 +3,6 @@
 #include <chrono>
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/jit/runtime/print_handler.h>
@@ -39,12 +38,6 @@ class Silence {
 
 bool carriesGradient(const at::Tensor& t) {
   return t.defined() && t.requires_grad() && (t.is_floating_point() || t.is_complex());
-}
-
-void seedGenerator(uint64_t seed) {
-  const at::Generator& generator = at::detail::getDefaultCPUGenerator();
-  const std::lock_guard<std::mutex> lock(generator.mutex());
-  generator.unsafeGetGeneratorImpl()->set_current_seed(seed);
 }
 
 // Ops that leave another grad mode behind on purpose: then the mode after a phase is the case's doing.
@@ -269,7 +262,7 @@ Trace ProgramLane::execute(const Case& c, uint64_t seed) {
   const GlobalStateCheck state;
   {
     const Silence silence;
-    const auto generator = at::detail::getDefaultCPUGenerator().get_state();
+    const at::Tensor generator = generatorState();
     auto prepared = planIsSupported(c.plan) ? prepareCase(c) : fail(ErrorKind::Unsupported, "no actor for the plan");
     if (!prepared) {
       trace.skip = "plan_unsupported";
@@ -289,7 +282,7 @@ Trace ProgramLane::execute(const Case& c, uint64_t seed) {
       }
       if (program && trace.skip.empty()) program->describe(trace);
     }
-    at::detail::getDefaultCPUGenerator().set_state(generator);
+    setGeneratorState(generator);
   }
   state.check("lane " + name_);
   trace.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

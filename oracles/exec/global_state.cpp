@@ -2,6 +2,7 @@
 
 #include <cfenv>
 #include <cstring>
+#include <mutex>
 #include <sstream>
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -66,9 +67,23 @@ bool sameBytes(const at::Tensor& a, const at::Tensor& b) {
 
 }  // namespace
 
+at::Tensor generatorState() { return at::detail::getDefaultCPUGenerator().get_state(); }
+
+void setGeneratorState(const at::Tensor& state) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  generator.set_state(state);
+}
+
+void seedGenerator(uint64_t seed) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  generator.set_current_seed(seed);
+}
+
 GlobalState captureGlobalState() {
   GlobalState state;
-  state.generator = at::detail::getDefaultCPUGenerator().get_state();
+  state.generator = generatorState();
 #define FAULTLINE_STATE(type, name, read, write) state.name = (read);
 #include "oracles/exec/global_state.def"
 #undef FAULTLINE_STATE
@@ -76,7 +91,7 @@ GlobalState captureGlobalState() {
 }
 
 void restoreGlobalState(const GlobalState& state) {
-  at::detail::getDefaultCPUGenerator().set_state(state.generator);
+  setGeneratorState(state.generator);
 #define FAULTLINE_STATE(type, name, read, write) \
   if ((read) != state.name) {                    \
     const type& value = state.name;              \

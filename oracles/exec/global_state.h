@@ -24,6 +24,11 @@ void restoreGlobalState(const GlobalState& state);
 // Empty when equal; else "grad_mode: 1, now 0", first difference only.
 std::string describeGlobalStateDifference(const GlobalState& before, const GlobalState& now);
 
+// The CPU's generator: what every random stream of a lane comes from.
+at::Tensor generatorState();
+void setGeneratorState(const at::Tensor& state);
+void seedGenerator(uint64_t seed);
+
 // Captures when made. `check` aborts with the field's name when something has changed since.
 class GlobalStateCheck {
  public:

@@ -1,0 +1,169 @@
+#include "oracles/hooks/promise.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "faultline/ir.h"
+#include "oracles/exec/prepare.h"
+
+namespace faultline {
+namespace {
+
+using torch::jit::Graph;
+using torch::jit::Node;
+
+// The node of the graph's own block in which `node` stands.
+const Node* topLevel(const Graph& graph, const Node* node) {
+  while (node->owningBlock() != graph.block()) node = node->owningBlock()->owningNode();
+  return node;
+}
+
+// "in3" to 3.
+std::optional<size_t> inputOf(const std::string& on) {
+  if (on.size() < 3 || on.rfind("in", 0) != 0 || on.find_first_not_of("0123456789", 2) != std::string::npos) {
+    return std::nullopt;
+  }
+  return std::stoul(on.substr(2));
+}
+
+// The first of the inputs that are the same object.
+size_t originOf(const CaseRun& run, size_t input) {
+  while (input < run.inputs.size() && run.inputs[input].kind == InputSpec::Kind::SameAs &&
+         run.inputs[input].same_as < input) {
+    input = run.inputs[input].same_as;
+  }
+  return input;
+}
+
+}  // namespace
+
+std::optional<HookPromise> HookPromise::of(const Case& c, const std::vector<PieceTrace>& pieces) {
+  auto prepared = prepareCase(c);
+  if (!prepared) return std::nullopt;
+  const Graph& graph = *prepared->graph;
+  const NodeNames names(graph);
+  std::map<const Node*, int> piece_of;
+  for (size_t k = 0; k < pieces.size(); ++k) {
+    for (const std::string& op : pieces[k].ops) {
+      const Node* node = names.find(op);
+      if (node == nullptr) return std::nullopt;
+      piece_of.emplace(topLevel(graph, node), static_cast<int>(k));
+    }
+  }
+  HookPromise promise;
+  for (const torch::jit::Value* input : graph.inputs()) {
+    Parameter uses;
+    for (const torch::jit::Use& use : input->uses()) {
+      if (use.user->kind() == torch::jit::prim::Return && use.user->owningBlock() == graph.block()) {
+        uses.returned = true;
+        continue;
+      }
+      const auto piece = piece_of.find(topLevel(graph, use.user));
+      if (piece == piece_of.end()) {
+        uses.elsewhere = true;
+      } else {
+        uses.pieces.insert(piece->second);
+      }
+    }
+    promise.parameters_.push_back(std::move(uses));
+  }
+  for (const SeamHook& hook : prepared->seam_hooks) {
+    const auto piece = piece_of.find(topLevel(graph, hook.producer));
+    if (piece != piece_of.end()) promise.seams_[hook.seam] = piece->second;
+  }
+  return promise;
+}
+
+std::optional<HookPromise::Breach> HookPromise::checkParameter(const Parameter& uses, const HookTrace& hook,
+                                                               const std::vector<Event>& backward,
+                                                               uint64_t& comparisons) const {
+  if (uses.pieces.empty() || uses.elsewhere) return std::nullopt;
+  const int earliest = *uses.pieces.begin();
+  bool one_began = false;
+  for (const Event& event : backward) {
+    if (event.piece < earliest) {
+      ++comparisons;
+      if (event.seq < hook.seq) {
+        return Breach{"parameter_late",
+                      fmt::format("the hook on {} fired after the backward of piece {} began; its "
+                                  "uses are in piece {} and later",
+                                  hook.on, event.piece, earliest)};
+      }
+    }
+    one_began = one_began || (uses.pieces.count(event.piece) != 0 && event.seq < hook.seq);
+  }
+  // Which of several pieces send a gradient cannot be read off the graph, but one must have begun. A piece
+  // that runs eagerly has no event.
+  const bool have_events = std::any_of(uses.pieces.begin(), uses.pieces.end(), [&](int piece) {
+    return std::any_of(backward.begin(), backward.end(), [&](const Event& e) { return e.piece == piece; });
+  });
+  if (!uses.returned && have_events) {
+    ++comparisons;
+    if (!one_began) {
+      return Breach{"parameter_early",
+                    fmt::format("the hook on {} fired before the backward of its piece", hook.on)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<HookPromise::Breach> HookPromise::checkSeam(int producer, const HookTrace& hook,
+                                                          const std::vector<Event>& backward,
+                                                          uint64_t& comparisons) const {
+  for (const Event& event : backward) {
+    ++comparisons;
+    if (event.piece <= producer && event.seq < hook.seq) {
+      return Breach{"seam_late",
+                    fmt::format("the hook on {} fired after the backward of piece {} began, {} makes it",
+                                hook.on, event.piece, producer)};
+    }
+    if (event.piece > producer && event.seq > hook.seq) {
+      return Breach{"seam_early",
+                    fmt::format("the hook on {} fired before the backward of piece {}, {} makes it", hook.on,
+                                event.piece, producer)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<HookPromise::Breach> HookPromise::check(const CaseRun& run, const std::vector<HookTrace>& log,
+                                                      uint64_t& comparisons) const {
+  std::vector<Event> backward;
+  for (const HookTrace& entry : log) {
+    if (entry.kind != HookTrace::Kind::PieceBackward) continue;
+    const Event event{std::stoi(entry.on.substr(5)), entry.seq};  // "piece2"
+    ++comparisons;
+    if (!backward.empty() && event.piece >= backward.back().piece) {
+      return Breach{"piece_order", fmt::format("the backward of piece {} began after that of piece {}",
+                                               event.piece, backward.back().piece)};
+    }
+    backward.push_back(event);
+  }
+  // Objects that are several inputs at once: the uses of all.
+  std::map<size_t, Parameter> objects;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    Parameter& object = objects[originOf(run, i)];
+    object.pieces.insert(parameters_[i].pieces.begin(), parameters_[i].pieces.end());
+    object.returned = object.returned || parameters_[i].returned;
+    object.elsewhere = object.elsewhere || parameters_[i].elsewhere;
+  }
+  for (const HookTrace& hook : log) {
+    // What retain_grad kept is read after the phase: it has no moment of its own.
+    if (hook.kind == HookTrace::Kind::PieceBackward || hook.kind == HookTrace::Kind::RetainGrad) continue;
+    std::optional<Breach> breach;
+    if (const auto input = inputOf(hook.on)) {
+      const size_t origin = originOf(run, *input);
+      // The node of a non-leaf stands outside the graph and runs when it likes.
+      if (origin < run.inputs.size() && run.inputs[origin].leaf) {
+        breach = checkParameter(objects[origin], hook, backward, comparisons);
+      }
+    } else if (const auto seam = seams_.find(hook.on); seam != seams_.end()) {
+      breach = checkSeam(seam->second, hook, backward, comparisons);
+    }
+    if (breach) return breach;
+  }
+  return std::nullopt;
+}
+
+}  // namespace faultline

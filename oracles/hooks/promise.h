@@ -1,0 +1,47 @@
+// What the graph-break compiler promises about hooks, derived from a case's graph and the pieces it was
+// broken into, and whether a hook log keeps it.
+#pragma once
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "generators/case/case.h"
+#include "oracles/trace.h"
+
+namespace faultline {
+
+class HookPromise {
+ public:
+  // nullopt when the pieces do not belong to the case's graph.
+  static std::optional<HookPromise> of(const Case& c, const std::vector<PieceTrace>& pieces);
+
+  struct Breach {
+    std::string rule;  // "piece_order", "parameter_early", "parameter_late", "seam_late", "seam_early"
+    std::string message;
+  };
+  // `log` of a first-order backward of `run`. Adds to `comparisons` how many pairs of events were looked at.
+  std::optional<Breach> check(const CaseRun& run, const std::vector<HookTrace>& log,
+                              uint64_t& comparisons) const;
+
+ private:
+  struct Parameter {
+    std::set<int> pieces;    // in which it is used
+    bool returned = false;   // as it is: then a gradient may arrive past its piece
+    bool elsewhere = false;  // a use in no piece
+  };
+  struct Event {
+    int piece = 0;
+    uint64_t seq = 0;
+  };
+  std::optional<Breach> checkParameter(const Parameter& uses, const HookTrace& hook,
+                                       const std::vector<Event>& backward, uint64_t& comparisons) const;
+  std::optional<Breach> checkSeam(int producer, const HookTrace& hook, const std::vector<Event>& backward,
+                                  uint64_t& comparisons) const;
+
+  std::vector<Parameter> parameters_;  // by graph input
+  std::map<std::string, int> seams_;   // hooked value to the piece that makes it
+};
+
+}  // namespace faultline

@@ -1,0 +1,183 @@
+#include "oracles/judge.h"
+
+#include <algorithm>
+
+#include <c10/core/DefaultDtype.h>
+
+#include "engine/support/check.h"
+#include "faultline/ir.h"
+#include "oracles/compare/phases.h"
+#include "oracles/exec/execute.h"
+#include "oracles/float64.h"
+#include "oracles/lane.h"
+
+namespace faultline {
+namespace {
+
+// While one lives, phases of this thread are reported as steps of a lane.
+class StepReports {
+ public:
+  StepReports(const JudgeOptions& options, std::string lane) {
+    if (!options.step) return;
+    before_ = setStepObserver([step = options.step, lane = std::move(lane)](
+                                  int run, const std::string& phase) { step(lane, run, phase); });
+    active_ = true;
+  }
+  ~StepReports() {
+    if (active_) setStepObserver(std::move(before_));
+  }
+  StepReports(const StepReports&) = delete;
+  StepReports& operator=(const StepReports&) = delete;
+
+ private:
+  StepObserver before_;
+  bool active_ = false;
+};
+
+class DoubleByDefault {
+ public:
+  DoubleByDefault() : before_(c10::get_default_dtype()) {
+    c10::set_default_dtype(c10::scalarTypeToTypeMeta(at::kDouble));
+  }
+  ~DoubleByDefault() { c10::set_default_dtype(before_); }
+  DoubleByDefault(const DoubleByDefault&) = delete;
+  DoubleByDefault& operator=(const DoubleByDefault&) = delete;
+
+ private:
+  caffe2::TypeMeta before_;
+};
+
+Trace runLane(const LaneInfo& lane, const Case& c, const JudgeOptions& options) {
+  const StepReports reports(options, lane.name);
+  const std::unique_ptr<Lane> made = lane.make();
+  if (made == nullptr) {
+    Trace trace;
+    trace.lane = lane.name;
+    trace.skip = "lane_unavailable";
+    return trace;
+  }
+  return made->execute(c, c.seed);
+}
+
+const LaneInfo& referenceLane() {
+  const LaneInfo* lane = findLane("reference");
+  FAULTLINE_CHECK(lane != nullptr, "there is no reference lane");
+  return *lane;
+}
+
+// Whether float64 may explain the failure: numbers against numbers, nothing else.
+bool mayBeRounding(const Verdict& verdict) {
+  const bool numbers = verdict.failed() &&
+                       (verdict.kind() == FailureKind::value || verdict.kind() == FailureKind::grad ||
+                        verdict.kind() == FailureKind::mutation || verdict.kind() == FailureKind::hook_arg);
+  return numbers && verdict.detail() != kNonFinite;
+}
+
+// Traces of one case in float64, made when first asked for.
+class Float64 {
+ public:
+  Float64(const Case& c, const JudgeOptions& options) : original_(c), options_(options) {}
+
+  // The verdict of `oracle` there; a skip where the case cannot be widened.
+  Verdict judge(const Oracle& oracle, const LaneInfo& lane) {
+    if (!wide_) wide_ = toFloat64(original_);
+    if (!*wide_) return Verdict::skip("not_widened");
+    const DoubleByDefault double_by_default;
+    if (!reference_) reference_ = runLane(referenceLane(), **wide_, options_);
+    const auto trace = lanes_.find(lane.name) != lanes_.end()
+                           ? lanes_.find(lane.name)
+                           : lanes_.emplace(lane.name, runLane(lane, **wide_, options_)).first;
+    if (!reference_->skip.empty() || !trace->second.skip.empty()) return Verdict::skip("not_widened");
+    return oracle.judge(**wide_, *reference_, trace->second);
+  }
+
+ private:
+  const Case& original_;
+  const JudgeOptions& options_;
+  std::optional<Result<Case>> wide_;
+  std::optional<Trace> reference_;
+  std::map<std::string, Trace> lanes_;
+};
+
+bool sameErrors(const Trace& a, const Trace& b) {
+  auto phases = [](const Trace& t) {
+    size_t n = 0;
+    for (const RunTrace& run : t.runs) n += run.phases.size();
+    return n;
+  };
+  return phases(a) == phases(b);
+}
+
+// The reference against itself. Within the tolerances: alignment of memory may move a last bit.
+bool agrees(const Case& c, const Trace& a, const Trace& b) {
+  Comparison comparison(numericProfile(*c.graph));
+  if (a.runs.size() != b.runs.size() || !sameErrors(a, b)) return false;
+  for (size_t k = 0; k < a.runs.size(); ++k) {
+    compareRun(a.runs[k], b.runs[k], k, 0, kAllPhases, Aliases::Compare, comparison);
+  }
+  return !comparison.failed();
+}
+
+Judgement judgementOf(const OracleInfo& oracle, const LaneInfo& lane, Verdict verdict) {
+  Judgement judgement{oracle.name, lane.name, lane.group, std::move(verdict), {}};
+  if (judgement.verdict.failed()) judgement.signature = judgement.verdict.signature(oracle.name, lane.group);
+  return judgement;
+}
+
+}  // namespace
+
+bool CaseResult::failed() const {
+  return std::any_of(judgements.begin(), judgements.end(),
+                     [](const Judgement& j) { return j.verdict.failed(); });
+}
+
+CaseResult judgeCase(const Case& c, const JudgeOptions& options) {
+  CaseResult result;
+  // The interpreter takes what verifies; anything else may end the process.
+  if (!verifyGraph(*c.graph)) {
+    result.skip = "invalid_graph";
+    return result;
+  }
+  if (c.runs.empty()) {
+    result.skip = "no_runs";
+    return result;
+  }
+  const LaneInfo& reference_lane = referenceLane();
+  const Trace reference = runLane(reference_lane, c, options);
+  result.lane_seconds.emplace_back(reference_lane.name, reference.seconds);
+  if (!reference.skip.empty()) {
+    result.skip = reference.skip;
+    return result;
+  }
+  if (!agrees(c, reference, runLane(reference_lane, c, options))) {
+    result.skip = "reference_nondeterministic";
+    return result;
+  }
+  Float64 float64(c, options);
+  for (const std::string& name : options.lanes) {
+    const LaneInfo* lane = findLane(name);
+    FAULTLINE_CHECK(lane != nullptr, "no lane is called " + name);
+    if (lane->group == reference_lane.group) continue;
+    const Trace trace = runLane(*lane, c, options);
+    result.lane_seconds.emplace_back(name, trace.seconds);
+    for (const OracleInfo& info : allOracles()) {
+      const bool wanted = options.oracles.empty() || std::find(options.oracles.begin(), options.oracles.end(),
+                                                               info.name) != options.oracles.end();
+      if (!wanted || !info.judges(lane->name, lane->group)) continue;
+      if (!trace.skip.empty()) {
+        result.judgements.push_back(judgementOf(info, *lane, Verdict::skip(trace.skip)));
+        continue;
+      }
+      const std::unique_ptr<Oracle> oracle = info.make(options.oracle);
+      Verdict verdict = oracle->judge(c, reference, trace);
+      if (options.confirm_in_float64 && mayBeRounding(verdict)) {
+        const Verdict wide = float64.judge(*oracle, *lane);
+        if (wide.passed()) verdict = Verdict::pass(wide.comparisons(), 1);
+      }
+      result.judgements.push_back(judgementOf(info, *lane, std::move(verdict)));
+    }
+  }
+  return result;
+}
+
+}  // namespace faultline
