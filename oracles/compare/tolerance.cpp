@@ -6,13 +6,11 @@
 namespace faultline {
 namespace {
 
-enum Factor : int {
 #define FAULTLINE_TOLERANCE(dtype, relative, absolute, reason)
-#define FAULTLINE_TOLERANCE_FACTOR(name, factor, reason) kFactor_##name = factor,
+#define FAULTLINE_TOLERANCE_FACTOR(name, factor, reason) constexpr double kFactor_##name = factor;
 #include "oracles/compare/tolerances.def"
 #undef FAULTLINE_TOLERANCE
 #undef FAULTLINE_TOLERANCE_FACTOR
-};
 
 bool accumulates(std::string_view op) {
   static const std::unordered_set<std::string_view> kOps = {
