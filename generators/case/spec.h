@@ -25,7 +25,8 @@ enum class ValuePattern {
   Ties,     // few distinct values, each several times
   Edges,    // 0, -0, ±1, ±0.5, 6, bounds that formulas have
   Fill,     // `fill`
-  Literal,  // `values`, in logical order
+  Literal,  // `values`, in logical order; real and imaginary parts in turn for complex dtypes
+  Data,     // `data`: the elements' bytes, little-endian, in logical order (values taken from a model)
 };
 
 struct InputSpec {
@@ -43,6 +44,7 @@ struct InputSpec {
   ValuePattern pattern = ValuePattern::Normal;
   double fill = 0;
   std::vector<double> values;
+  std::string data;
   std::optional<uint64_t> seed;  // none: derived from the case's seed and the input's position
 
   // Scalars: the value as it is
@@ -61,16 +63,30 @@ struct InputSpec {
 Result<InputSpec> readInputSpec(std::string_view text);
 std::string writeInputSpec(const InputSpec& spec);
 
+// What readInputSpec refuses beyond the grammar: strides that do not fit the sizes, gradients of integers,
+// values that the dtype cannot hold, more than a gibibyte …
+Result<void> checkInputSpec(const InputSpec& spec);
+
 // `float32`, `complex64`, `bfloat16` … as Python's torch spells them; "half" and the like too when read.
 Result<at::ScalarType> readDtype(std::string_view text);
 std::string writeDtype(at::ScalarType dtype);
 
-// The values: the same bytes for the same (spec, seed) on every compiler and machine. Earlier inputs are
-// needed for SameAs. A CUDA tensor without CUDA is Unsupported.
+// The values: the same bytes for the same (spec, seed) on every compiler and machine. A spec without a seed
+// of its own draws from a stream of (seed, position), the position being earlier.size(): equal on every run
+// of a case. `earlier` inputs are what SameAs refers to. `type`, where known, says what an empty list or a
+// None in a list is. A non-leaf is the result of an autograd node (a clone) on a leaf that nothing else
+// holds: take its gradient with autograd::grad or retain_grad. Grad mode of the caller does not matter. A
+// CUDA tensor without CUDA is Unsupported.
 Result<c10::IValue> makeInput(const InputSpec& spec, uint64_t seed,
-                              const std::vector<c10::IValue>& earlier = {});
+                              const std::vector<c10::IValue>& earlier = {},
+                              const c10::TypePtr& type = nullptr);
 
-// The type of a graph input that takes it; tensors get the complete type when `complete`.
+// The type of a graph input that takes it; tensors get the complete type when `complete`. SameAs counts as a
+// tensor.
 c10::TypePtr inputType(const InputSpec& spec, bool complete = false);
+
+// Empty when a graph input of `type` takes the spec, what is known of a tensor type's fields included; else
+// why not. `earlier` are the specs before it.
+std::string whyNotFits(const InputSpec& spec, const c10::Type& type, const std::vector<InputSpec>& earlier);
 
 }  // namespace faultline
