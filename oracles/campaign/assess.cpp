@@ -1,0 +1,160 @@
+#include "oracles/campaign/assess.h"
+
+#include <fmt/format.h>
+
+#include "oracles/lane.h"
+
+namespace faultline {
+
+namespace {
+
+constexpr unsigned kRepeats = 3;
+
+std::string groupOf(const FlightRecord& record) {
+  if (record.stage == FlightStage::Generating) {
+    return "generator";
+  }
+  if (record.stage == FlightStage::Idle || record.lane.empty()) {
+    return "judge";
+  }
+  const LaneInfo* lane = findLane(record.lane);
+  return lane != nullptr ? lane->group : record.lane;
+}
+
+Job freshJob(const Job& how, const std::string& text, std::vector<std::string> lanes, unsigned repeat) {
+  Job job;
+  job.text = text;
+  job.judge = how.judge;
+  job.judge.lanes = std::move(lanes);
+  job.repeat = repeat;
+  job.timeout = how.timeout * repeat;
+  job.fresh = true;
+  return job;
+}
+
+void append(CaseResult& to, CaseResult from) {
+  to.judgements.insert(to.judgements.end(), from.judgements.begin(), from.judgements.end());
+  to.lane_seconds.insert(to.lane_seconds.end(), from.lane_seconds.begin(), from.lane_seconds.end());
+  to.skip = to.skip.empty() ? from.skip : to.skip;
+}
+
+// One process per lane. The reference comes first and alone: what kills it kills every lane.
+Result<std::optional<CaseResult>> laneByLane(Conductor& conductor, const Job& how, const std::string& text,
+                                             const std::vector<std::string>& lanes, std::string& log) {
+  CaseResult result;
+  std::vector<std::vector<std::string>> turns{{}};
+  for (const std::string& lane : lanes) {
+    turns.push_back({lane});
+  }
+  for (const std::vector<std::string>& turn : turns) {
+    Result<std::optional<JobOutcome>> outcome = conductor.await(freshJob(how, text, turn, 1));
+    if (!outcome || !*outcome) {
+      return outcome ? Result<std::optional<CaseResult>>(std::nullopt) : tl::make_unexpected(outcome.error());
+    }
+    if ((*outcome)->death) {
+      log = (*outcome)->death->log;
+      result.judgements.push_back(deathJudgement(*(*outcome)->death));
+      if (turn.empty()) {
+        break;
+      }
+    } else if (!(*outcome)->report.results.empty()) {
+      append(result, std::move((*outcome)->report.results.front()));
+    }
+  }
+  if (result.failed()) {
+    result.skip.clear();
+  }
+  return result;
+}
+
+std::vector<std::string> signaturesOf(const CaseResult& result, const std::string& group) {
+  std::set<std::string> signatures;
+  for (const Judgement& judgement : result.judgements) {
+    if (judgement.verdict.failed() && (group.empty() || judgement.group == group)) {
+      signatures.insert(judgement.signature);
+    }
+  }
+  return {signatures.begin(), signatures.end()};
+}
+
+}  // namespace
+
+std::string deathSignature(const Death& death) {
+  return Verdict::failure(death.kind, death.detail, death.message, 0)
+      .signature(kExecution, groupOf(death.record));
+}
+
+Judgement deathJudgement(const Death& death) {
+  Judgement judgement;
+  judgement.oracle = kExecution;
+  judgement.group = groupOf(death.record);
+  judgement.lane = death.record.lane.empty() ? judgement.group : death.record.lane;
+  judgement.verdict = Verdict::failure(death.kind, death.detail, death.message, 0);
+  judgement.signature = deathSignature(death);
+  return judgement;
+}
+
+std::vector<std::string> Assessment::always(const std::string& group) const {
+  std::vector<std::string> in_all;
+  for (size_t i = 0; i < repeats.size(); ++i) {
+    const std::vector<std::string> here = signaturesOf(repeats[i], group);
+    std::vector<std::string> both;
+    std::set_intersection(in_all.begin(), in_all.end(), here.begin(), here.end(), std::back_inserter(both));
+    in_all = i == 0 ? here : both;
+  }
+  return in_all;
+}
+
+std::vector<std::string> Assessment::ever(const std::string& group) const {
+  std::set<std::string> in_any;
+  for (const CaseResult& result : repeats) {
+    const std::vector<std::string> here = signaturesOf(result, group);
+    in_any.insert(here.begin(), here.end());
+  }
+  return {in_any.begin(), in_any.end()};
+}
+
+Result<std::optional<Assessment>> assess(Conductor& conductor, const Job& how, const std::string& text,
+                                         const std::vector<std::string>& lanes) {
+  Assessment assessment;
+  Result<std::optional<JobOutcome>> outcome = conductor.await(freshJob(how, text, lanes, kRepeats));
+  if (!outcome || !*outcome) {
+    return outcome ? Result<std::optional<Assessment>>(std::nullopt) : tl::make_unexpected(outcome.error());
+  }
+  if (!(*outcome)->death) {
+    assessment.repeats = std::move((*outcome)->report.results);
+    return assessment;
+  }
+  for (unsigned i = 0; i < kRepeats; ++i) {
+    Result<std::optional<CaseResult>> result = laneByLane(conductor, how, text, lanes, assessment.log);
+    if (!result || !*result) {
+      return result ? Result<std::optional<Assessment>>(std::nullopt) : tl::make_unexpected(result.error());
+    }
+    assessment.repeats.push_back(std::move(**result));
+  }
+  return assessment;
+}
+
+Result<std::optional<std::string>> recoverText(Conductor& conductor, const Job& job,
+                                               const FlightRecord& record) {
+  if (!job.generate) {
+    return job.text;
+  }
+  if (record.stage == FlightStage::Judging && !record.text_cut) {
+    return record.text;
+  }
+  Job again = job;
+  again.fresh = true;
+  again.repeat = 0;
+  again.want_text = true;
+  if (record.stage == FlightStage::Generating) {
+    again.generate->stop_before_op = record.op_ordinal;
+  }
+  Result<std::optional<JobOutcome>> outcome = conductor.await(std::move(again));
+  if (!outcome || !*outcome) {
+    return outcome ? Result<std::optional<std::string>>(std::nullopt) : tl::make_unexpected(outcome.error());
+  }
+  return (*outcome)->report.text;
+}
+
+}  // namespace faultline

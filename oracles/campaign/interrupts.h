@@ -1,0 +1,22 @@
+// Ctrl-C and SIGTERM as a question that a loop asks.
+#pragma once
+#include <csignal>
+
+namespace faultline {
+
+// Takes SIGINT and SIGTERM for its lifetime, and gives them back. A second signal while the first is being
+// dealt with ends the program at once.
+class Interrupts {
+ public:
+  Interrupts();
+  ~Interrupts();
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+  static int caught();  // the signal's number; 0: none
+
+ private:
+  struct sigaction before_int_ {
+  }, before_term_{};
+};
+
+}  // namespace faultline
