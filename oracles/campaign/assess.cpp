@@ -10,6 +10,15 @@ namespace {
 
 constexpr unsigned kRepeats = 3;
 
+// For a result that holds an error or, because a signal came, nothing.
+template <class To, class From>
+Result<std::optional<To>> withoutValue(const Result<std::optional<From>>& from) {
+  if (!from) {
+    return tl::make_unexpected(from.error());
+  }
+  return std::nullopt;
+}
+
 std::string groupOf(const FlightRecord& record) {
   if (record.stage == FlightStage::Generating) {
     return "generator";
@@ -49,7 +58,7 @@ Result<std::optional<CaseResult>> laneByLane(Conductor& conductor, const Job& ho
   for (const std::vector<std::string>& turn : turns) {
     Result<std::optional<JobOutcome>> outcome = conductor.await(freshJob(how, text, turn, 1));
     if (!outcome || !*outcome) {
-      return outcome ? Result<std::optional<CaseResult>>(std::nullopt) : tl::make_unexpected(outcome.error());
+      return withoutValue<CaseResult>(outcome);
     }
     if ((*outcome)->death) {
       log = (*outcome)->death->log;
@@ -115,20 +124,22 @@ std::vector<std::string> Assessment::ever(const std::string& group) const {
 }
 
 Result<std::optional<Assessment>> assess(Conductor& conductor, const Job& how, const std::string& text,
-                                         const std::vector<std::string>& lanes) {
+                                         const std::vector<std::string>& lanes, bool dies) {
   Assessment assessment;
-  Result<std::optional<JobOutcome>> outcome = conductor.await(freshJob(how, text, lanes, kRepeats));
-  if (!outcome || !*outcome) {
-    return outcome ? Result<std::optional<Assessment>>(std::nullopt) : tl::make_unexpected(outcome.error());
-  }
-  if (!(*outcome)->death) {
-    assessment.repeats = std::move((*outcome)->report.results);
-    return assessment;
+  if (!dies) {
+    Result<std::optional<JobOutcome>> outcome = conductor.await(freshJob(how, text, lanes, kRepeats));
+    if (!outcome || !*outcome) {
+      return withoutValue<Assessment>(outcome);
+    }
+    if (!(*outcome)->death) {
+      assessment.repeats = std::move((*outcome)->report.results);
+      return assessment;
+    }
   }
   for (unsigned i = 0; i < kRepeats; ++i) {
     Result<std::optional<CaseResult>> result = laneByLane(conductor, how, text, lanes, assessment.log);
     if (!result || !*result) {
-      return result ? Result<std::optional<Assessment>>(std::nullopt) : tl::make_unexpected(result.error());
+      return withoutValue<Assessment>(result);
     }
     assessment.repeats.push_back(std::move(**result));
   }
@@ -152,7 +163,7 @@ Result<std::optional<std::string>> recoverText(Conductor& conductor, const Job& 
   }
   Result<std::optional<JobOutcome>> outcome = conductor.await(std::move(again));
   if (!outcome || !*outcome) {
-    return outcome ? Result<std::optional<std::string>>(std::nullopt) : tl::make_unexpected(outcome.error());
+    return withoutValue<std::string>(outcome);
   }
   return (*outcome)->report.text;
 }

@@ -27,9 +27,10 @@ struct Assessment {
   std::vector<std::string> ever(const std::string& group = {}) const;
 };
 
-// Judges the text in these lanes (none: only the reference). Nothing: a signal came.
+// Judges the text in these lanes (none: only the reference), lane by lane at once where it `dies`. Nothing: a
+// signal came.
 Result<std::optional<Assessment>> assess(Conductor& conductor, const Job& how, const std::string& text,
-                                         const std::vector<std::string>& lanes);
+                                         const std::vector<std::string>& lanes, bool dies);
 
 // The text of the case that a worker died of, with the op that was about to be executed in it if it was being
 // generated; empty where it cannot be had. Nothing: a signal came.

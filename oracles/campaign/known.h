@@ -1,0 +1,13 @@
+// Which failures are known issues.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "generators/case/case.h"
+
+namespace faultline {
+
+// Id of the known issue that explains `signature` on this case with this torch; empty: none does.
+std::string knownIssueOf(std::string_view signature, const Case& c, std::string_view torch_version);
+
+}  // namespace faultline
