@@ -92,30 +92,12 @@ bool isSystemModule(std::string_view module) {
   return false;
 }
 
-// "at::native::(anonymous namespace)::f<int>(at::Tensor const&)" → "at::native::f"
-std::string functionName(const std::string& symbol) {
+std::string demangle(const std::string& symbol) {
   int status = 0;
   char* demangled = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
   std::string text = status == 0 ? demangled : symbol;
   std::free(demangled);
-  const std::string anonymous = "(anonymous namespace)::";
-  for (size_t at = text.find(anonymous); at != std::string::npos; at = text.find(anonymous)) {
-    text.erase(at, anonymous.size());
-  }
-  std::string name;
-  int depth = 0;
-  for (const char c : text) {
-    if (c == '(' && depth == 0) {
-      break;
-    }
-    depth += c == '<' ? 1 : 0;
-    if (depth == 0) {
-      name += c;
-    }
-    depth -= c == '>' ? 1 : 0;
-  }
-  // A function template's name is preceded by its return type.
-  return name.substr(name.rfind(' ') + 1);
+  return text;
 }
 
 }  // namespace
@@ -156,6 +138,27 @@ std::string wordOf(std::string_view text, size_t limit) {
   return word;
 }
 
+std::string functionName(std::string text) {
+  const std::string anonymous = "(anonymous namespace)::";
+  for (size_t at = text.find(anonymous); at != std::string::npos; at = text.find(anonymous)) {
+    text.erase(at, anonymous.size());
+  }
+  std::string name;
+  int depth = 0;
+  for (const char c : text) {
+    if (c == '(' && depth == 0) {
+      break;
+    }
+    depth += c == '<' ? 1 : 0;
+    if (depth == 0) {
+      name += c;
+    }
+    depth -= c == '>' ? 1 : 0;
+  }
+  // A function template's name is preceded by its return type.
+  return wordOf(name.substr(name.rfind(' ') + 1), 96);
+}
+
 std::string describeCrash(int signal, const std::vector<FlightRecord::Frame>& frames) {
   const char* abbreviation = ::sigabbrev_np(signal);
   const std::string name =
@@ -164,7 +167,7 @@ std::string describeCrash(int signal, const std::vector<FlightRecord::Frame>& fr
     if (frame.symbol.empty() || isSystemModule(frame.module)) {
       continue;
     }
-    const std::string function = wordOf(functionName(frame.symbol), 96);
+    const std::string function = functionName(demangle(frame.symbol));
     // Says only that an invariant broke; whose it is says the frame above.
     if (!function.empty() && function != "faultline::detail::checkFailed") {
       return fmt::format("{}:{}", name, function);

@@ -16,6 +16,9 @@ void installCrashHandler(CrashNote& note);
 // template arguments; the signal alone where no such frame has a name.
 std::string describeCrash(int signal, const std::vector<FlightRecord::Frame>& frames);
 
+// "at::native::(anonymous namespace)::f<int>(at::Tensor const&)" → "at::native::f", as a word.
+std::string functionName(std::string demangled);
+
 // Letters, digits and ":._-" only, at most `limit` characters: fit for a signature or a file name.
 std::string wordOf(std::string_view text, size_t limit);
 

@@ -27,7 +27,7 @@ std::string sanitizerDetail(const std::string& log) {
   std::string detail = wordOf(rest.substr(0, rest.find(' ')), 40);
   const size_t in = rest.find(" in ");
   if (in != std::string::npos) {
-    detail += ":" + wordOf(rest.substr(in + 4, rest.find('(', in) - in - 4), 96);
+    detail += ":" + functionName(rest.substr(in + 4));
   }
   return detail;
 }
