@@ -131,6 +131,16 @@ FailureGroup* Hunt::groupOf(const Finding& finding) {
 }
 
 Result<bool> Hunt::recover(Catch& caught) {
+  caught.log = caught.death->log;
+  Judgement judgement = deathJudgement(*caught.death);
+  const auto shown_as = generator_deaths_.find(judgement.signature);
+  if (shown_as != generator_deaths_.end()) {
+    judgement.signature = shown_as->second;
+  }
+  caught.result.judgements = {judgement};
+  if (groupOf({judgement, {}}) != nullptr && !isSignatureOfKnownIssue(judgement.signature)) {
+    return true;  // one more of a kind: it is counted, and its text is not needed
+  }
   Result<std::optional<std::string>> text = recoverText(*conductor_, caught.job, caught.death->record);
   if (!text) {
     return tl::make_unexpected(text.error());
@@ -139,13 +149,6 @@ Result<bool> Hunt::recover(Catch& caught) {
     return false;
   }
   caught.text = std::move(**text);
-  caught.log = caught.death->log;
-  Judgement judgement = deathJudgement(*caught.death);
-  const auto shown_as = generator_deaths_.find(judgement.signature);
-  if (shown_as != generator_deaths_.end()) {
-    judgement.signature = shown_as->second;
-  }
-  caught.result.judgements = {std::move(judgement)};
   return true;
 }
 
@@ -204,19 +207,18 @@ Result<bool> Hunt::confirm(Catch& caught, std::set<std::string>& flaky) {
   }
   for (const Finding& finding : caught.findings) {
     const std::string& signature = finding.judgement.signature;
-    if (!finding.known.empty() || groupOf(finding) != nullptr) {
-      continue;
-    }
-    if (!contains(always, signature)) {
+    const bool counted_already = !finding.known.empty() || groupOf(finding) != nullptr;
+    if (!counted_already && !contains(always, signature)) {
       flaky.insert(signature);
       continue;
     }
-    Result<void> added = add(caught, finding, assessment);
-    if (!added) {
-      return tl::make_unexpected(added.error());
+    if (!counted_already) {
+      Result<void> added = add(caught, finding, assessment);
+      if (!added) {
+        return tl::make_unexpected(added.error());
+      }
     }
-    if (died && caught.death->record.stage == FlightStage::Generating &&
-        finding.judgement.oracle == kExecution) {
+    if (died && caught.death->record.stage == FlightStage::Generating && finding.judgement.oracle == kExecution) {
       generator_deaths_[deathSignature(*caught.death)] = signature;
     }
   }

@@ -21,6 +21,7 @@ Interrupts::Interrupts() {
 Interrupts::~Interrupts() {
   sigaction(SIGINT, &before_int_, nullptr);
   sigaction(SIGTERM, &before_term_, nullptr);
+  caught_signal = 0;
 }
 
 int Interrupts::caught() { return caught_signal; }

@@ -31,4 +31,10 @@ std::string knownIssueOf(std::string_view signature, const Case& c, std::string_
   return {};
 }
 
+bool isSignatureOfKnownIssue(std::string_view signature) {
+  const std::vector<KnownIssue>& issues = knownIssues();
+  return std::any_of(issues.begin(), issues.end(),
+                     [&](const KnownIssue& issue) { return issue.signature == signature; });
+}
+
 }  // namespace faultline

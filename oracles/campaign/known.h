@@ -10,4 +10,7 @@ namespace faultline {
 // Id of the known issue that explains `signature` on this case with this torch; empty: none does.
 std::string knownIssueOf(std::string_view signature, const Case& c, std::string_view torch_version);
 
+// Whether any row has this signature, whatever its trigger.
+bool isSignatureOfKnownIssue(std::string_view signature);
+
 }  // namespace faultline
