@@ -1,0 +1,52 @@
+#include "engine/ir/nearest.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace faultline {
+namespace {
+
+constexpr size_t kCompared = 64;
+
+// Insertions, deletions, replacements and swaps of neighbours.
+size_t editDistance(std::string_view a, std::string_view b) {
+  a = a.substr(0, kCompared);
+  b = b.substr(0, kCompared);
+  std::vector<size_t> before(b.size() + 1);
+  std::vector<size_t> above(b.size() + 1);
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(above.begin(), above.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1), above[j] + 1, row[j - 1] + 1});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], before[j - 2] + 1);
+      }
+    }
+    std::swap(before, above);
+    std::swap(above, row);
+  }
+  return above[b.size()];
+}
+
+}  // namespace
+
+std::string nearestName(std::string_view wanted, const std::vector<std::string>& candidates) {
+  const auto best =
+      std::min_element(candidates.begin(), candidates.end(), [&](const std::string& a, const std::string& b) {
+        return editDistance(wanted, a) < editDistance(wanted, b);
+      });
+  return best == candidates.end() ? std::string() : *best;
+}
+
+std::string didYouMean(std::string_view wanted, const std::vector<std::string>& candidates) {
+  const std::string nearest = nearestName(wanted, candidates);
+  const size_t slips = std::max<size_t>(1, std::min(wanted.size(), kCompared) / 3);
+  if (nearest.empty() || editDistance(wanted, nearest) > slips) {
+    return "";
+  }
+  return " (did you mean '" + nearest + "'?)";
+}
+
+}  // namespace faultline

@@ -1,0 +1,85 @@
+#include <gtest/gtest.h>
+#include <torch/csrc/jit/ir/irparser.h>
+
+#include "engine/ir/nearest.h"
+#include "faultline/ir.h"
+
+namespace faultline {
+namespace {
+
+std::shared_ptr<Graph> parse(const std::string& text) {
+  auto graph = std::make_shared<Graph>();
+  torch::jit::parseIR(text, graph.get());
+  return graph;
+}
+
+TEST(NodeNames, NumbersEachOpInGraphOrder) {
+  const auto graph = parse(R"IR(
+graph(%x : Tensor, %c : bool):
+  %one : int = prim::Constant[value=1]()
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = prim::If(%c)
+    block0():
+      %p : Tensor = aten::relu(%a)
+      -> (%p)
+    block1():
+      %q : Tensor = aten::add_(%a, %a, %one)
+      %r : Tensor = aten::relu(%q)
+      -> (%r)
+  %d : Tensor = aten::add_(%b, %b, %one)
+  %e : Tensor = aten::relu(%d)
+  return (%e)
+)IR");
+  const NodeNames names(*graph);
+  EXPECT_EQ(names.all(), (std::vector<std::string>{"Constant", "relu", "If", "relu_1", "add_", "relu_2",
+                                                   "add__1", "relu_3"}));
+  EXPECT_EQ(names.of(graph->outputs()[0]->node()), "relu_3");
+  EXPECT_EQ(names.find("relu_3"), graph->outputs()[0]->node());
+  EXPECT_EQ(names.find("add__1"), graph->outputs()[0]->node()->input(0)->node());
+  EXPECT_EQ(names.find("relu_4"), nullptr);
+  EXPECT_EQ(names.nearest("rellu_1"), "relu_1");
+}
+
+TEST(NodeNames, NodesWithoutOutputsHaveNames) {
+  const auto graph = parse("graph(%x : Tensor):\n  prim::Print(%x)\n  prim::Print(%x)\n  return ()\n");
+  const NodeNames names(*graph);
+  EXPECT_EQ(names.all(), (std::vector<std::string>{"Print", "Print_1"}));
+}
+
+TEST(NodeNames, CountsOnWhereAnOpIsCalledLikeANumberedOne) {
+  const auto graph = parse(R"IR(
+graph(%x : Tensor):
+  %a : Tensor = my::view_1(%x)
+  %b : Tensor = my::view(%x)
+  %c : Tensor = my::view(%x)
+  %d : Tensor = my::view_1(%x)
+  return (%a)
+)IR");
+  const NodeNames names(*graph);
+  EXPECT_EQ(names.all(), (std::vector<std::string>{"view_1", "view", "view_2", "view_1_1"}));
+}
+
+TEST(NodeNames, EmptyGraphHasNoNearest) {
+  const auto graph = parse("graph(%x : Tensor):\n  return (%x)\n");
+  const NodeNames names(*graph);
+  EXPECT_TRUE(names.all().empty());
+  EXPECT_EQ(names.nearest("relu"), "");
+  EXPECT_EQ(names.find("relu"), nullptr);
+}
+
+TEST(NodeNamesDeathTest, AbortsForANodeOfAnotherGraph) {
+  const auto graph = parse("graph(%x : Tensor):\n  %a : Tensor = aten::relu(%x)\n  return (%a)\n");
+  const auto other = graph->copy();
+  const NodeNames names(*graph);
+  EXPECT_DEATH((void)names.of(other->outputs()[0]->node()), "not a node of this graph");
+}
+
+TEST(Nearest, SuggestsOnlyWhatIsClose) {
+  const std::vector<std::string> ops = {"aten::relu", "aten::mul", "aten::mm"};
+  EXPECT_EQ(didYouMean("aten::rleu", ops), " (did you mean 'aten::relu'?)");
+  EXPECT_EQ(didYouMean("zzzzzzzzzzzz", ops), "");
+  EXPECT_EQ(didYouMean("x", {}), "");
+}
+
+}  // namespace
+}  // namespace faultline
