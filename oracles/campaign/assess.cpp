@@ -9,6 +9,8 @@ namespace faultline {
 namespace {
 
 constexpr unsigned kRepeats = 3;
+constexpr const char* kGenerator = "generator";
+constexpr const char* kJudge = "judge";
 
 // For a result that holds an error or, because a signal came, nothing.
 template <class To, class From>
@@ -21,10 +23,10 @@ Result<std::optional<To>> withoutValue(const Result<std::optional<From>>& from) 
 
 std::string groupOf(const FlightRecord& record) {
   if (record.stage == FlightStage::Generating) {
-    return "generator";
+    return kGenerator;
   }
   if (record.stage == FlightStage::Idle || record.lane.empty()) {
-    return "judge";
+    return kJudge;
   }
   const LaneInfo* lane = findLane(record.lane);
   return lane != nullptr ? lane->group : record.lane;
@@ -87,6 +89,10 @@ std::vector<std::string> signaturesOf(const CaseResult& result, const std::strin
 }
 
 }  // namespace
+
+bool isDeathGroup(std::string_view group) {
+  return group == "reference" || group == kGenerator || group == kJudge;
+}
 
 std::string deathSignature(const Death& death) {
   return Verdict::failure(death.kind, death.detail, death.message, 0)

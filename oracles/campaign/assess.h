@@ -16,6 +16,8 @@ inline constexpr const char* kExecution = "execution";
 // "execution/stock/crash/SIGSEGV:at::native::add": the lane's group, "generator" or "judge" (no lane had
 // begun).
 std::string deathSignature(const Death& death);
+// Whether deaths can have this group although no oracle judges it.
+bool isDeathGroup(std::string_view group);
 Judgement deathJudgement(const Death& death);
 
 struct Assessment {

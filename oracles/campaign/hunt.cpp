@@ -218,7 +218,8 @@ Result<bool> Hunt::confirm(Catch& caught, std::set<std::string>& flaky) {
         return tl::make_unexpected(added.error());
       }
     }
-    if (died && caught.death->record.stage == FlightStage::Generating && finding.judgement.oracle == kExecution) {
+    if (died && caught.death->record.stage == FlightStage::Generating &&
+        finding.judgement.oracle == kExecution) {
       generator_deaths_[deathSignature(*caught.death)] = signature;
     }
   }

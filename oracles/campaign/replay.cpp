@@ -92,6 +92,10 @@ std::vector<std::string> groupsOf(const CaseResult& result) {
 
 // Why nothing was compared in this group; empty: something was, or failed.
 std::string groupSkip(const CaseResult& result, const std::string& group) {
+  // Groups of deaths outside the lanes that are judged: that nobody died is all there is to see.
+  if (isDeathGroup(group)) {
+    return result.skip;
+  }
   CaseResult part;
   part.skip = result.skip;
   for (const Judgement& judgement : result.judgements) {
@@ -186,6 +190,10 @@ void Replayer::count(const std::vector<ReplayOutcome>& outcomes, const CaseResul
 
 Result<Conductor::Then> Replayer::commit(const Replay& replay, JobOutcome outcome) {
   Assessment seen;
+  if (!outcome.death && outcome.report.results.empty()) {
+    return fail(ErrorKind::Io,
+                fmt::format("a worker cannot read {}: {}", replay.file->path, outcome.report.error));
+  }
   if (!outcome.death) {
     seen.repeats = {outcome.report.results.front()};
   }
