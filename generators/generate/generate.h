@@ -15,8 +15,9 @@ namespace faultline {
 struct PendingOp {
   const std::string& op;  // row name
   const Tape& tape;       // of the choices so far
-  // The case so far with the op's node appended but not executed (its results untyped, the values at hand returned):
-  // what to save when executing it kills the process. Costs a copy of the graph, so it is only made when called.
+  // The case so far with the op's node appended but not executed (its results untyped, the values at hand
+  // returned): what to save when executing it kills the process. Costs a copy of the graph, so it is only
+  // made when called.
   std::function<Case()> case_with_op;
 };
 
@@ -26,13 +27,17 @@ struct GenerateOptions {
   std::vector<std::string> features;     // empty: a random subset per case (swarm); else "+x"/"-x" pins
   size_t min_nodes = 8;
   size_t max_nodes = 40;
-  // Called before each op is executed: the flight recorder's window. May be empty. An exception that it throws leaves
-  // generateCase (a worker that only wants the n-th pending op stops there).
+  // Called before each op is executed: the flight recorder's window. May be empty. An exception that it
+  // throws leaves generateCase (a worker that only wants the n-th pending op stops there).
   std::function<void(const PendingOp&)> before_op;
 };
 
 // Always gives a valid case: it verifies, and its reference run does not throw. `seed` becomes Case::seed.
 Case generateCase(Choices& choices, uint64_t seed, const GenerateOptions& options = {});
+
+// Refuses names of ops and features that do not exist, with the nearest that does; generateCase aborts on
+// them.
+Result<void> validateGenerateOptions(const GenerateOptions& options);
 
 // Seed of case `index` of a run seeded with `seed`, whatever the number of jobs.
 uint64_t caseSeed(uint64_t seed, uint64_t index);

@@ -24,10 +24,15 @@ inline constexpr int small_magnitude = 3;
 // How often a wish about values (small, positive) is ignored.
 inline constexpr uint32_t careless_percent = 8;
 
+// How often a write is kept although backward then throws: eager's error must be everybody's error, but
+// teaches little.
+inline constexpr uint32_t spoiled_percent = 4;
+
 inline constexpr size_t max_inputs = 9;
-inline constexpr uint32_t new_tensor_weight = 4;    // against 8 for a fresh value and 1 for one already used
-inline constexpr uint32_t unused_value_weight = 8;  // unused values first: what nobody uses has no gradient
-inline constexpr uint32_t used_value_weight = 1;
+inline constexpr uint32_t new_tensor_weight = 4;  // against the two below
+inline constexpr uint32_t loose_end_weight =
+    8;  // values nobody used yet: what reaches no return has no gradient
+inline constexpr uint32_t other_value_weight = 2;
 inline constexpr uint32_t recent_value_factor = 2;  // the last few values, so that chains grow deep
 inline constexpr size_t recent_values = 4;
 

@@ -20,6 +20,9 @@ struct Operand {
   bool contiguous = true;
   bool writable = true;  // eager PyTorch is expected to let an op write into it
   bool used = false;     // by an op so far
+  bool requires_grad = false;
+  // False: autograd refuses to look at it (a view from a no_grad region that was written there). No op gets it.
+  bool usable = true;
   Range range;
 
   size_t rank() const { return sizes.size(); }

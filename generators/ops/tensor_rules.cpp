@@ -113,7 +113,7 @@ const TensorRule* findTensorRule(std::string_view name) {
 using Rules = std::vector<const TensorRule*>;
 
 bool fitsAll(const Operand& o, const Rules& rules, const Site& site, bool careless) {
-  return std::all_of(rules.begin(), rules.end(), [&](const TensorRule* rule) {
+  return o.usable && std::all_of(rules.begin(), rules.end(), [&](const TensorRule* rule) {
     return (careless && rule->strength == SOFT) || rule->fits(o, site);
   });
 }
@@ -131,7 +131,8 @@ std::vector<size_t> candidates(const Rules& rules, const Site& site, bool carele
 std::vector<uint32_t> weigh(const std::vector<size_t>& fitting, const std::vector<Operand>& tensors) {
   std::vector<uint32_t> weights;
   for (size_t i : fitting) {
-    uint32_t weight = tensors[i].used ? limits::used_value_weight : limits::unused_value_weight;
+    bool loose_end = !tensors[i].used && tensors[i].requires_grad;
+    uint32_t weight = loose_end ? limits::loose_end_weight : limits::other_value_weight;
     bool recent = i + limits::recent_values >= tensors.size();
     weights.push_back(recent ? weight * limits::recent_value_factor : weight);
   }

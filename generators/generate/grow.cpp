@@ -1,0 +1,158 @@
+#include "generators/generate/grow.h"
+
+#include <algorithm>
+
+#include "generators/ops/limits.h"
+
+namespace faultline {
+
+namespace {
+
+struct Step {
+  Feature feature;
+  uint32_t weight;
+  bool opens_block;
+  void (*grow)(Program& program);
+};
+
+void growOp(Program& program) {
+  Choices::Span span(program.choices(), "op");
+  const OpRow& row = opRows()[program.choices().weighted(program.swarm().weights)];
+  program.tryOp(row);
+}
+
+const std::vector<Step>& steps() {
+  static const std::vector<Step> all = {
+      {Feature::always, 100, false, growOp},
+      {Feature::chains, 10, false, growChain},
+      {Feature::branches, 12, true, growBranch},
+      {Feature::loops, 9, true, growLoop},
+      {Feature::no_grad, 6, false, growGradModeRegion},
+      {Feature::lists, 5, false, growList},
+      {Feature::tuples, 5, false, growTuple},
+  };
+  return all;
+}
+
+void growStep(Program& program) {
+  std::vector<uint32_t> weights;
+  for (const Step& step : steps()) {
+    bool on = step.feature == Feature::always || program.swarm().has(step.feature);
+    on = on && (!step.opens_block || program.depth() < limits::max_depth);
+    weights.push_back(on ? step.weight : 0);
+  }
+  steps()[program.choices().weighted(weights)].grow(program);
+}
+
+// Each further step is a choice of its own and 0 ends it: dropping a step from a tape leaves the others as
+// they were, and a tape that has run out ends the program.
+bool goesOn(Program& program, uint32_t percent) {
+  return program.choices().below(1000) != 0 && program.nodes() < program.options().max_nodes &&
+         (percent == 100 || program.choices().flip(percent)) && program.swarm().anyRow();
+}
+
+InputSpec drawContainer(Program& program, InputSpec::Kind kind) {
+  InputSpec container;
+  container.kind = kind;
+  int64_t elements = program.choices().between(1, 2);
+  for (int64_t i = 0; i < elements; ++i) {
+    container.elements.push_back(drawTensorSpec(program.choices(), program.swarm(), program.style(), {}));
+  }
+  return container;
+}
+
+void addContainer(Program& program, InputSpec::Kind kind, c10::Symbol unpack) {
+  InputSpec container = drawContainer(program, kind);
+  torch::jit::Value* input = program.addInput(container);
+  std::vector<c10::TypePtr> types(container.elements.size(), c10::TensorType::get());
+  torch::jit::Node* node = program.add(unpack, {input}, types);
+  for (size_t i = 0; i < types.size(); ++i) {
+    program.bring(node->output(i), rangeOfInput(container.elements[i]));
+  }
+}
+
+}  // namespace
+
+std::optional<Operand> pickTensor(Program& program, const std::vector<Operand>& from) {
+  std::vector<uint32_t> weights;
+  bool any = false;
+  // Newest first, as everywhere.
+  for (size_t i = from.size(); i-- > 0;) {
+    bool loose_end = from[i].requires_grad && !from[i].used;
+    uint32_t weight = loose_end ? limits::loose_end_weight : limits::other_value_weight;
+    weights.push_back(from[i].usable ? weight : 0);
+    any = any || from[i].usable;
+  }
+  if (!any) return std::nullopt;
+  return from[from.size() - 1 - program.choices().weighted(weights)];
+}
+
+void drawInputs(Program& program) {
+  Choices& choices = program.choices();
+  const Swarm& swarm = program.swarm();
+  Choices::Span span(choices, "inputs");
+  int64_t tensors = choices.between(1, 3);
+  for (int64_t i = 0; i < tensors; ++i) {
+    TensorWish wish;
+    if (i > 0 && swarm.has(Feature::dtypes) && choices.flip(25)) {
+      static const std::vector<at::ScalarType> dtypes = {at::kDouble, at::kLong, at::kComplexFloat, at::kBool,
+                                                         at::kInt};
+      wish.dtype = dtypes[choices.weighted({40, 20, 20, 10, 10})];
+    }
+    program.addInput(drawTensorSpec(choices, swarm, program.style(), wish));
+  }
+  if (swarm.has(Feature::shared_inputs)) {
+    InputSpec shared;
+    shared.kind = InputSpec::Kind::SameAs;
+    shared.same_as = choices.below(static_cast<uint64_t>(tensors));
+    program.addInput(shared);
+  }
+  if (swarm.has(Feature::lists) && choices.flip(30)) {
+    addContainer(program, InputSpec::Kind::List, torch::jit::prim::ListUnpack);
+  }
+  if (swarm.has(Feature::tuples) && choices.flip(40)) {
+    addContainer(program, InputSpec::Kind::Tuple, torch::jit::prim::TupleUnpack);
+  }
+}
+
+void growProgram(Program& program) {
+  const GenerateOptions& options = program.options();
+  // The smaller of two: most cases short, a few long.
+  uint64_t spread = options.max_nodes - options.min_nodes + 1;
+  uint64_t extra = program.choices().below(spread);
+  extra = std::min(extra, program.choices().below(spread));
+  size_t goal = options.min_nodes + extra;
+  // Steps that add nothing are possible in any number; a program that cannot grow must end all the same.
+  for (size_t tries = 0; tries < 4 * options.max_nodes && program.nodes() < goal; ++tries) {
+    Choices::Span span(program.choices(), "step");
+    if (!goesOn(program, 100)) break;
+    growStep(program);
+  }
+}
+
+void growBlock(Program& program) {
+  constexpr size_t most = 6;
+  for (size_t i = 0; i < most; ++i) {
+    Choices::Span span(program.choices(), "step");
+    if (!goesOn(program, 75)) break;
+    growStep(program);
+  }
+}
+
+void growChain(Program& program) {
+  Choices::Span span(program.choices(), "chain");
+  if (program.tensors().empty()) return;
+  // Five and more: libtorch's executor inlines what is shorter.
+  int64_t length = program.choices().between(5, 9);
+  program.prefer(program.tensors().back().value);
+  for (int64_t i = 0; i < length && program.nodes() < program.options().max_nodes; ++i) {
+    Choices::Span link(program.choices(), "op");
+    const OpRow& row = opRows()[program.choices().weighted(program.swarm().chain_weights)];
+    if (program.swarm().chain_weights[static_cast<size_t>(&row - opRows().data())] == 0) break;
+    torch::jit::Value* result = program.tryOp(row);
+    if (result != nullptr) program.prefer(result);
+  }
+  program.prefer(nullptr);
+}
+
+}  // namespace faultline

@@ -1,0 +1,168 @@
+#include "generators/generate/program.h"
+
+#include <cmath>
+
+#include "engine/support/check.h"
+#include "generators/ops/limits.h"
+
+namespace faultline {
+
+using torch::jit::Block;
+using torch::jit::Node;
+using torch::jit::Value;
+namespace prim = torch::jit::prim;
+
+namespace {
+
+bool sameConstant(const c10::IValue& a, const c10::IValue& b) {
+  if (a.tagKind() != b.tagKind()) return false;
+  if (a.isNone()) return true;
+  if (a.isInt()) return a.toInt() == b.toInt();
+  if (a.isBool()) return a.toBool() == b.toBool();
+  if (a.isDouble())
+    return a.toDouble() == b.toDouble() && std::signbit(a.toDouble()) == std::signbit(b.toDouble());
+  if (a.isString()) return a.toStringRef() == b.toStringRef();
+  if (a.isIntList()) return a.toIntVector() == b.toIntVector();
+  return false;
+}
+
+}  // namespace
+
+Program::Program(Choices& choices, uint64_t seed, const Swarm& swarm, const GenerateOptions& options)
+    : choices_(choices),
+      seed_(seed),
+      swarm_(swarm),
+      options_(options),
+      graph_(std::make_shared<torch::jit::Graph>()),
+      style_(drawInputStyle(choices, swarm)) {}
+
+Block* Program::block() { return open_.empty() ? graph_->block() : open_.back().block; }
+
+Value* Program::constant(const c10::IValue& value) {
+  for (const auto& [known, at] : constants_) {
+    if (sameConstant(known, value)) return at;
+  }
+  Value* inserted;
+  {
+    // All in front, so that they are in scope wherever the program grows.
+    torch::jit::WithInsertPoint front(last_constant_ != nullptr ? last_constant_->next()
+                                                                : *graph_->block()->nodes().begin());
+    inserted = graph_->insertConstant(value);
+  }
+  last_constant_ = inserted->node();
+  constants_.emplace_back(value, inserted);
+  execution_.set(inserted, value);
+  return inserted;
+}
+
+std::optional<size_t> Program::makeConstant(const TensorWish& wish) {
+  InputSpec spec = drawTensorSpec(choices_, swarm_, style_, wish);
+  spec.requires_grad = false;
+  spec.leaf = true;
+  spec.strides.reset();
+  spec.offset = 0;
+  // Text of a constant holds its elements; short ones keep cases readable.
+  if (wish.writable || c10::elementSize(spec.dtype) < 4) return std::nullopt;
+  auto made = makeInput(spec, mixSeed(seed_, 1000 + frozen_.size()));
+  FAULTLINE_CHECK(made.has_value(), made ? "" : made.error().str());
+  frozen_.push_back(made->toTensor());
+  bring(constant(*made), rangeOfInput(spec));
+  return live_.size() - 1;
+}
+
+std::optional<size_t> Program::make(const TensorWish& wish) {
+  if (swarm_.has(Feature::constants) && choices_.flip(20)) return makeConstant(wish);
+  if (!roomForInput()) return std::nullopt;
+  addInput(drawTensorSpec(choices_, swarm_, style_, wish));
+  return live_.size() - 1;
+}
+
+bool Program::roomForInput() const { return inputs_.size() < limits::max_inputs; }
+
+Value* Program::list(const std::vector<Value*>& elements) {
+  Node* node = add(prim::ListConstruct, elements, {c10::ListType::ofTensors()});
+  return node->output();
+}
+
+Value* Program::addInput(const InputSpec& spec) {
+  size_t position = inputs_.size();
+  Value* value = graph_->addInput("in" + std::to_string(position));
+  value->setType(inputType(spec.kind == InputSpec::Kind::SameAs ? inputs_[spec.same_as] : spec));
+  inputs_.push_back(spec);
+  std::vector<c10::IValue> earlier;
+  for (size_t i = 0; i < position; ++i) earlier.push_back(execution_.get(graph_->inputs()[i]));
+  auto made = makeInput(spec, mixSeed(seed_, position), earlier);
+  FAULTLINE_CHECK(made.has_value(), made ? "" : made.error().str());
+  execution_.set(value, *made);
+  if (spec.kind == InputSpec::Kind::Tensor) bring(value, rangeOfInput(spec));
+  if (spec.kind == InputSpec::Kind::SameAs) bring(value, rangeOfInput(inputs_[spec.same_as]));
+  if (spec.kind == InputSpec::Kind::Int) bringInteger(value);
+  return value;
+}
+
+Value* Program::addOptionalInput(const InputSpec& spec) {
+  Value* value = addInput(spec);
+  value->setType(c10::OptionalType::ofTensor());
+  live_.pop_back();
+  return value;
+}
+
+Node* Program::add(c10::Symbol kind, const std::vector<Value*>& inputs,
+                   const std::vector<c10::TypePtr>& results) {
+  Node* node = graph_->create(kind, inputs, results.size());
+  for (size_t i = 0; i < results.size(); ++i) node->output(i)->setType(results[i]);
+  block()->appendNode(node);
+  execution_.run(node);
+  ++nodes_;
+  for (Value* input : inputs) markUsed(input);
+  return node;
+}
+
+bool Program::isWritable(const at::Tensor& tensor) const {
+  for (const at::Tensor& constant : frozen_) {
+    if (tensor.is_alias_of(constant)) return false;
+  }
+  for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
+    if (tensor.stride(dim) == 0 && tensor.size(dim) > 1) return false;
+  }
+  if (!c10::GradMode::is_enabled() || !tensor.requires_grad()) return true;
+  if (tensor.is_leaf()) return false;
+  return !tensor.is_view() || !tensor._base().is_leaf();
+}
+
+Operand Program::describe(Value* value, const Range& range) const {
+  at::Tensor tensor = tensorOf(value);
+  Operand operand;
+  operand.value = value;
+  operand.dtype = tensor.scalar_type();
+  operand.sizes = tensor.sizes().vec();
+  operand.strides = tensor.strides().vec();
+  operand.contiguous = tensor.is_contiguous();
+  try {
+    tensor.grad_fn();
+    operand.writable = isWritable(tensor);
+  } catch (const std::exception&) {
+    operand.usable = false;
+  }
+  operand.requires_grad = tensor.requires_grad();
+  operand.range = range;
+  return operand;
+}
+
+void Program::bring(Value* tensor, const Range& range) { live_.push_back(describe(tensor, range)); }
+
+void Program::refresh() {
+  for (Operand& operand : live_) {
+    bool used = operand.used;
+    operand = describe(operand.value, operand.range);
+    operand.used = used;
+  }
+}
+
+void Program::markUsed(const Value* value) {
+  for (Operand& operand : live_) {
+    if (operand.value == value) operand.used = true;
+  }
+}
+
+}  // namespace faultline
