@@ -1,0 +1,156 @@
+// ProfileIndex and the free functions that ask one question: answers in the words of the public header.
+#include <fmt/format.h>
+
+#include "engine/profile/analysis.h"
+#include "engine/profile/explain.h"
+#include "engine/support/check.h"
+#include "faultline/profile.h"
+
+namespace faultline {
+namespace {
+
+using profile::Analysis;
+using profile::Answer;
+using profile::Cell;
+using profile::CellState;
+using profile::Fact;
+
+FieldState stateOf(const Cell& cell) {
+  switch (cell.state) {
+    case CellState::Value:
+      return FieldState::Value;
+    case CellState::Varies:
+      return FieldState::Varies;
+    case CellState::Ended:
+      return FieldState::Ended;
+    case CellState::Neutral:
+    case CellState::Nothing:
+      return FieldState::Nothing;
+  }
+  return FieldState::Nothing;
+}
+
+template <class T, class Decode>
+void fill(ProfileField<T>& field, const Cell& cell, const profile::Reasons& reasons, Decode decode) {
+  field.state = stateOf(cell);
+  if (cell.known()) {
+    field.value = decode(cell.value);
+  } else {
+    field.why = reasons.text(cell.reason);
+    if (field.why.empty() && cell.state == CellState::Varies)
+      field.why = "varies between runs, arms or iterations";
+    if (field.why.empty()) field.why = "no profile node speaks of it";
+  }
+}
+
+// Every field of a defined tensor, or that there is no tensor.
+bool isConcrete(const Fact& fact) {
+  if (fact.defined.known() && fact.defined.value == 0) return true;
+  return !anyCell(fact, profile::kAllFields, [](const Cell& cell) { return !cell.known(); });
+}
+
+ProfileState stateOf(const Fact& fact, const profile::Reasons& reasons) {
+  bool known = false;
+  bool varies = false;
+  bool unseen = false;
+  anyCell(fact, profile::kAllFields, [&](const Cell& cell) {
+    known = known || cell.known();
+    varies = varies || cell.state == CellState::Varies;
+    unseen = unseen || (cell.reason != profile::kNoReason &&
+                        reasons[cell.reason].kind == profile::ReasonKind::NeverRan && !cell.speaks());
+    return false;
+  });
+  if (known) return isConcrete(fact) ? ProfileState::Concrete : ProfileState::Partial;
+  if (varies) return ProfileState::Varies;
+  return unseen ? ProfileState::Unseen : ProfileState::Unknown;
+}
+
+int64_t same(int64_t value) { return value; }
+
+// The graph a node stands in, as seen from the top: a subgraph does not know who calls it.
+const Graph& graphOf(const Node* node) { return *node->owningGraph(); }
+
+}  // namespace
+
+const char* toString(ProfileState state) {
+  switch (state) {
+    case ProfileState::Unknown:
+      return "unknown";
+    case ProfileState::Unseen:
+      return "unseen";
+    case ProfileState::Varies:
+      return "varies";
+    case ProfileState::Partial:
+      return "partial";
+    case ProfileState::Concrete:
+      return "concrete";
+  }
+  return "unknown";
+}
+
+struct ProfileIndex::Impl {
+  explicit Impl(const Graph& graph) : analysis(graph) {}
+  Analysis analysis;
+};
+
+ProfileIndex::ProfileIndex(const Graph& graph) : impl_(std::make_unique<Impl>(graph)) {}
+ProfileIndex::~ProfileIndex() = default;
+ProfileIndex::ProfileIndex(ProfileIndex&&) noexcept = default;
+ProfileIndex& ProfileIndex::operator=(ProfileIndex&&) noexcept = default;
+
+ProfileLookup ProfileIndex::lookup(const Use& use) const {
+  const Analysis& analysis = impl_->analysis;
+  ProfileLookup result;
+  const int32_t step = analysis.program().stepOf(use.user);
+  FAULTLINE_CHECK(use.user->inputs().size() > use.offset, "a use names an input of its user");
+  if (step < 0) {
+    const bool shared = analysis.program().isShared(use.user->owningGraph());
+    result.why_not =
+        shared ? "the subgraph hangs on two nodes and cannot be told apart" : "not in the indexed graph";
+    return result;
+  }
+  const Value* value = use.user->input(use.offset);
+  const Answer answer = analysis.answer(value, step);
+  const Fact& fact = analysis.pool()[answer.fact];
+  const profile::Reasons& reasons = analysis.reasons();
+  fill(result.defined, fact.defined, reasons, [](int64_t v) { return v != 0; });
+  fill(result.dtype, fact.dtype, reasons, [](int64_t v) { return static_cast<at::ScalarType>(v); });
+  fill(result.device, fact.device, reasons, profile::decodeDevice);
+  fill(result.rank, fact.rank, reasons, [](int64_t v) { return static_cast<size_t>(v); });
+  fill(result.requires_grad, fact.requires_grad, reasons, [](int64_t v) { return v != 0; });
+  result.sizes.resize(fact.sizes.size());
+  result.strides.resize(fact.strides.size());
+  for (size_t i = 0; i < fact.sizes.size(); ++i) fill(result.sizes[i], fact.sizes[i], reasons, same);
+  for (size_t i = 0; i < fact.strides.size(); ++i) fill(result.strides[i], fact.strides[i], reasons, same);
+  result.state = stateOf(fact, reasons);
+  result.conditional = answer.conditional;
+  result.type = analysis.typeOf(answer.fact);
+  const profile::Provenance provenance = profile::explain(analysis, value, step, answer);
+  for (const Node* node : provenance.evidence) result.from.push_back(const_cast<Node*>(node));
+  result.place = provenance.place;
+  result.node = const_cast<Node*>(profile::nodeSaying(analysis, value, answer, provenance));
+  if (result.type == nullptr) {
+    result.why_not = result.state == ProfileState::Varies ? result.dtype.why : std::string();
+    for (const std::string* why : {&result.dtype.why, &result.rank.why, &result.requires_grad.why}) {
+      if (result.why_not.empty()) result.why_not = *why;
+    }
+  }
+  return result;
+}
+
+Node* ProfileIndex::retrieve(const Use& use) const {
+  const Analysis& analysis = impl_->analysis;
+  const int32_t step = analysis.program().stepOf(use.user);
+  if (step < 0) return nullptr;
+  const Value* value = use.user->input(use.offset);
+  const Answer answer = analysis.answer(value, step);
+  if (analysis.typeOf(answer.fact) == nullptr) return nullptr;
+  return const_cast<Node*>(
+      profile::nodeSaying(analysis, value, answer, profile::explain(analysis, value, step, answer)));
+}
+
+ProfileLookup lookupProfile(const Use& use) { return ProfileIndex(graphOf(use.user)).lookup(use); }
+
+Node* retrieveProfileInformation(Use use) { return ProfileIndex(graphOf(use.user)).retrieve(use); }
+
+}  // namespace faultline

@@ -1,0 +1,31 @@
+#include "engine/profile/objects.h"
+
+#include <algorithm>
+
+#include "engine/profile/object_builder.h"
+
+namespace faultline::profile {
+
+Objects::Objects(const Program& program, const GradModes& modes, Reasons& reasons) {
+  ObjectBuilder(*this, program, modes, reasons).run();
+}
+
+Objects::~Objects() = default;
+
+Ref Objects::ref(const Value* value) const {
+  auto it = refs_.find(value);
+  return it == refs_.end() ? Ref{} : it->second;
+}
+
+bool Objects::hasUngradedView(int32_t root) {
+  if (ungraded_.empty()) return false;
+  const std::vector<RegionId> group = groups_.closure(roots_[static_cast<size_t>(root)].group);
+  return std::any_of(ungraded_.begin(), ungraded_.end(), [&](RegionId region) {
+    for (RegionId part : groups_.closure(region)) {
+      if (std::binary_search(group.begin(), group.end(), part)) return true;
+    }
+    return false;
+  });
+}
+
+}  // namespace faultline::profile

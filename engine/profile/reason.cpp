@@ -1,0 +1,69 @@
+#include "engine/profile/reason.h"
+
+#include <fmt/format.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+namespace faultline::profile {
+namespace {
+
+std::string describe(const torch::jit::Node* node) {
+  if (node == nullptr) return "another node";
+  std::string text = node->kind().toQualString();
+  // The value that was written tells two writes of one op apart, and shows when it was a view.
+  if (!node->inputs().empty())
+    text += "(%" + node->input(0)->debugName() + (node->inputs().size() > 1 ? ", …)" : ")");
+  return text;
+}
+
+}  // namespace
+
+ReasonId Reasons::of(ReasonKind kind, const torch::jit::Node* node) {
+  ReasonId next = static_cast<ReasonId>(all_.size());
+  if (kind == ReasonKind::EndedBy) {
+    auto [it, fresh] = ended_.try_emplace(node, next);
+    if (!fresh) return it->second;
+  } else if (node == nullptr) {
+    auto [it, fresh] = plain_.try_emplace(static_cast<int>(kind), next);
+    if (!fresh) return it->second;
+  }
+  all_.push_back({kind, node});
+  return next;
+}
+
+std::string Reasons::text(ReasonId id) const {
+  if (id == kNoReason) return {};
+  const Reason& reason = (*this)[id];
+  switch (reason.kind) {
+    case ReasonKind::NoEvidence:
+      return "no profile node speaks of it";
+    case ReasonKind::NeverRan:
+      return "the profile nodes that would speak of it never ran";
+    case ReasonKind::Varies:
+      return "varies between runs, arms or iterations";
+    case ReasonKind::NotRecorded:
+      return "the profile node does not say";
+    case ReasonKind::EndedBy:
+      return fmt::format("ended by {}", describe(reason.node));
+    case ReasonKind::NoGrad:
+      return "recorded under no_grad, where a 0 says nothing of the tensor";
+    case ReasonKind::ModeUnknown:
+      return "recorded where grad mode (no_grad or not) is not certain";
+    case ReasonKind::Inside:
+      return "recorded inside a running differentiable subgraph, which detaches its inputs";
+    case ReasonKind::ListWritten:
+      return fmt::format("the list is written by {}", describe(reason.node));
+    case ReasonKind::Container:
+      return "comes out of a container that cannot be followed";
+    case ReasonKind::Opaque:
+      return fmt::format("made by {}, which is opaque", describe(reason.node));
+    case ReasonKind::ArmUnknown:
+      return "one way into the join says nothing of it";
+    case ReasonKind::NotTensor:
+      return "not a tensor";
+    case ReasonKind::SharedSubgraph:
+      return "the subgraph hangs on two nodes and cannot be told apart";
+  }
+  return {};
+}
+
+}  // namespace faultline::profile
