@@ -48,8 +48,9 @@ class ProgramLane : public Lane {
 using StepObserver = std::function<void(int run, const std::string& phase)>;
 StepObserver setStepObserver(StepObserver observer);
 
-// Seeds of the streams, from the case's seed alone: the same in every lane.
-uint64_t inputSeed(uint64_t seed, size_t run, size_t input);
+// Seeds of the streams, from the case's seed alone: the same in every lane. Inputs with equal specs have equal values
+// in every run, so that runs can be told apart by what is flipped between them.
+uint64_t inputSeed(uint64_t seed, size_t input);
 uint64_t phaseSeed(uint64_t seed, size_t run, size_t phase);
 // What output or gradient `index` of a run is weighted with in a backward.
 at::Tensor weightsFor(const at::Tensor& like, uint64_t seed, size_t index);
