@@ -1,0 +1,317 @@
+// Planted bugs: lanes that are wrong in one way. What they wrap is right, and the oracles know nothing of
+// them.
+#pragma once
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include "oracles/lane.h"
+
+namespace faultline::planted {
+
+struct Bug {
+  std::string name;                                // "wrong_value"
+  std::string lane;                                // the lane it wraps
+  std::string group;                               // of the wrapped lane, as signatures show it
+  std::string oracle;                              // that must catch it
+  std::string signature;                           // with which
+  std::function<Case(const Case&)> before;         // what the lane is given instead; may be empty
+  std::function<void(const Case&, Trace&)> after;  // what is done to its trace; may be empty
+  std::string laneName() const { return lane + "+" + name; }
+};
+
+using Kind = HookTrace::Kind;
+
+template <class Change>
+auto onPhase(PhaseTrace::Kind kind, size_t first_run, Change change) {
+  return [=](const Case&, Trace& trace) {
+    for (size_t k = first_run; k < trace.runs.size(); ++k) {
+      for (PhaseTrace& phase : trace.runs[k].phases) {
+        if (phase.kind == kind && !phase.error) change(phase);
+      }
+    }
+  };
+}
+
+template <class Change>
+auto onBackwardHooks(Change change) {
+  return onPhase(PhaseTrace::Kind::Backward, 0, [=](PhaseTrace& phase) { change(phase.hooks); });
+}
+
+inline void renumber(std::vector<HookTrace>& hooks) {
+  for (size_t i = 0; i < hooks.size(); ++i) hooks[i].seq = i;
+}
+
+inline bool isFloating(const TensorTrace& t) {
+  return t.defined && c10::isFloatingType(t.dtype) && t.values.numel() > 0;
+}
+
+// One element, the last: an oracle that looks at the first only would miss it.
+inline void spoilLast(TensorTrace& t) {
+  at::Tensor flat = t.values.view({-1});
+  at::Tensor last = flat[-1];
+  last.copy_(last * 1.01 + 0.01);
+}
+
+inline void makeWrongValue(PhaseTrace& forward) {
+  for (TensorTrace& t : forward.outputs) {
+    if (isFloating(t)) return spoilLast(t);
+  }
+}
+
+inline void forgetRequiresGrad(PhaseTrace& forward) {
+  for (TensorTrace& t : forward.outputs) {
+    if (t.requires_grad) {
+      t.requires_grad = false;
+      t.is_leaf = true;
+      return;
+    }
+  }
+}
+
+inline void makeContiguous(PhaseTrace& forward) {
+  for (TensorTrace& t : forward.outputs) {
+    if (t.defined) t.strides = t.values.strides().vec();
+  }
+}
+
+inline void doubleGradient(PhaseTrace& backward) {
+  for (TensorTrace& t : backward.gradients) {
+    if (isFloating(t)) t.values.mul_(2);
+  }
+}
+
+inline void dropGradient(PhaseTrace& backward) {
+  for (TensorTrace& t : backward.gradients) {
+    if (!t.defined) continue;
+    TensorTrace none;
+    none.path = t.path;
+    none.defined = false;
+    t = none;
+    return;
+  }
+}
+
+inline void defineGradients(PhaseTrace& backward) {
+  for (TensorTrace& t : backward.gradients) {
+    if (t.defined) continue;
+    t.defined = true;
+    t.sizes = {1};
+    t.strides = {1};
+    t.values = at::zeros({1});
+  }
+}
+
+inline void throwLater(const Case&, Trace& trace) {
+  for (size_t k = 1; k < trace.runs.size(); ++k) {
+    auto& phases = trace.runs[k].phases;
+    PhaseTrace failed;
+    failed.error = ErrorTrace{"RuntimeError", "view_of_leaf", "a view of a leaf Variable …"};
+    phases = {failed};
+  }
+}
+
+// A specialisation without a guard: what required grad in the first run is taken to do so in all.
+inline Case withFlagsOfTheFirstRun(const Case& c) {
+  Case stale = cloneCase(c);
+  for (CaseRun& run : stale.runs) {
+    for (size_t i = 0; i < run.inputs.size(); ++i) {
+      InputSpec& spec = run.inputs[i];
+      const InputSpec& first = stale.runs[0].inputs[i];
+      if (spec.kind != InputSpec::Kind::Tensor || first.kind != InputSpec::Kind::Tensor) continue;
+      if (!c10::isFloatingType(spec.dtype) && !c10::isComplexType(spec.dtype)) continue;
+      spec.requires_grad = first.requires_grad;
+    }
+  }
+  return stale;
+}
+
+// The seam's copy instead of the seam: nothing shares storage any more.
+inline void breakAliases(PhaseTrace& forward) {
+  int fresh = 1000;
+  for (TensorTrace& t : forward.outputs) {
+    if (t.alias_class >= 0) t.alias_class = fresh++;
+  }
+}
+
+inline void fireLate(std::vector<HookTrace>& hooks) {
+  std::stable_partition(hooks.begin(), hooks.end(),
+                        [](const HookTrace& h) { return h.kind == Kind::PieceBackward; });
+  renumber(hooks);
+}
+
+inline void fireEarly(std::vector<HookTrace>& hooks) {
+  std::stable_partition(hooks.begin(), hooks.end(),
+                        [](const HookTrace& h) { return h.kind != Kind::PieceBackward; });
+  renumber(hooks);
+}
+
+inline void fireTwice(std::vector<HookTrace>& hooks) {
+  for (size_t i = 0; i < hooks.size(); ++i) {
+    if (hooks[i].kind != Kind::Tensor) continue;
+    const HookTrace again = hooks[i];
+    hooks.insert(hooks.begin() + static_cast<std::ptrdiff_t>(i), again);
+    renumber(hooks);
+    return;
+  }
+}
+
+inline void swapPieces(std::vector<HookTrace>& hooks) {
+  std::vector<HookTrace*> pieces;
+  for (HookTrace& h : hooks) {
+    if (h.kind == Kind::PieceBackward) pieces.push_back(&h);
+  }
+  if (pieces.size() > 1) std::swap(pieces.front()->on, pieces.back()->on);
+}
+
+inline void halveArguments(std::vector<HookTrace>& hooks) {
+  for (HookTrace& h : hooks) {
+    if (h.kind != Kind::PieceBackward && isFloating(h.argument)) h.argument.values.mul_(0.5);
+  }
+}
+
+class PlantedLane : public Lane {
+ public:
+  explicit PlantedLane(const Bug& bug) : bug_(bug), right_(findLane(bug.lane)->make()) {}
+
+  Trace execute(const Case& c, uint64_t seed) override {
+    Trace trace = right_->execute(bug_.before ? bug_.before(c) : c, seed);
+    if (bug_.after && trace.skip.empty()) bug_.after(c, trace);
+    return trace;
+  }
+
+ private:
+  const Bug& bug_;
+  std::unique_ptr<Lane> right_;
+};
+
+constexpr auto kForward = PhaseTrace::Kind::Forward;
+constexpr auto kBackward = PhaseTrace::Kind::Backward;
+
+inline const std::vector<Bug>& bugs() {
+  static const std::vector<Bug> table = {
+      {"wrong_value",
+       "engine.broken",
+       "engine",
+       "forward_equiv",
+       "forward_equiv/engine/value",
+       {},
+       onPhase(kForward, 0, makeWrongValue)},
+      {"forgotten_requires_grad",
+       "engine.broken",
+       "engine",
+       "forward_equiv",
+       "forward_equiv/engine/requires_grad",
+       {},
+       onPhase(kForward, 0, forgetRequiresGrad)},
+      {"contiguous",
+       "engine.stitched",
+       "engine",
+       "forward_equiv",
+       "forward_equiv/engine/stride",
+       {},
+       onPhase(kForward, 0, makeContiguous)},
+      {"doubled_gradient",
+       "engine.broken",
+       "engine",
+       "gradient_equiv",
+       "gradient_equiv/engine/grad",
+       {},
+       onPhase(kBackward, 0, doubleGradient)},
+      {"dropped_gradient",
+       "engine.broken",
+       "engine",
+       "gradient_equiv",
+       "gradient_equiv/engine/undefined_grad",
+       {},
+       onPhase(kBackward, 0, dropGradient)},
+      {"zero_for_undefined",
+       "engine.stitched",
+       "engine",
+       "gradient_equiv",
+       "gradient_equiv/engine/undefined_grad",
+       {},
+       onPhase(kBackward, 0, defineGradients)},
+      {"throws_later",
+       "reference",
+       "stock",
+       "run_equiv",
+       "run_equiv/stock/throws/view_of_leaf",
+       {},
+       throwLater},
+      {"stale_flags",
+       "reference",
+       "stock",
+       "run_equiv",
+       "run_equiv/stock/requires_grad",
+       withFlagsOfTheFirstRun,
+       {}},
+      {"wrong_in_run_three",
+       "engine.broken",
+       "engine",
+       "break_equiv",
+       "break_equiv/engine/value",
+       {},
+       onPhase(kForward, 2, makeWrongValue)},
+      {"copied_seam",
+       "engine.stitched",
+       "engine",
+       "break_equiv",
+       "break_equiv/engine/alias",
+       {},
+       onPhase(kForward, 0, breakAliases)},
+      {"hooks_at_the_end",
+       "engine.broken",
+       "engine",
+       "hook_order",
+       "hook_order/engine/hook_order/parameter_late",
+       {},
+       onBackwardHooks(fireLate)},
+      {"hooks_at_the_start",
+       "engine.broken",
+       "engine",
+       "hook_order",
+       "hook_order/engine/hook_order/parameter_early",
+       {},
+       onBackwardHooks(fireEarly)},
+      {"hook_twice",
+       "engine.broken",
+       "engine",
+       "hook_order",
+       "hook_order/engine/hook_count/tensor",
+       {},
+       onBackwardHooks(fireTwice)},
+      {"swapped_pieces",
+       "engine.broken",
+       "engine",
+       "hook_order",
+       "hook_order/engine/hook_order/piece_order",
+       {},
+       onBackwardHooks(swapPieces)},
+      {"halved_argument",
+       "engine.stitched",
+       "engine",
+       "hook_order",
+       "hook_order/engine/hook_arg",
+       {},
+       onBackwardHooks(halveArguments)},
+  };
+  return table;
+}
+
+// As lanes; once.
+inline void registerBugs() {
+  static const bool once = [] {
+    for (const Bug& bug : bugs()) {
+      registerLane({bug.laneName(), bug.group, "planted: " + bug.name,
+                    [&bug]() -> std::unique_ptr<Lane> { return std::make_unique<PlantedLane>(bug); }});
+    }
+    return true;
+  }();
+  (void)once;
+}
+
+}  // namespace faultline::planted

@@ -1,0 +1,73 @@
+// Every planted bug is caught by its own oracle, with its signature, on cases as they are generated; the lane
+// it wraps is quiet on the same cases. What the other oracles said is recorded with the test.
+#include <map>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "generators/generate/generate.h"
+#include "oracles/judge.h"
+#include "oracles/oracle.h"
+#include "tests/oracles/planted/planted.h"
+
+namespace faultline {
+namespace {
+
+constexpr uint64_t kCases = 200;
+
+class PlantedBugs : public testing::TestWithParam<uint64_t> {};
+
+Case generated(uint64_t seed, uint64_t index) {
+  const uint64_t own = caseSeed(seed, index);
+  Choices choices = Choices::fromSeed(own);
+  return generateCase(choices, own);
+}
+
+TEST_P(PlantedBugs, AreCaughtByTheirOracles) {
+  planted::registerBugs();
+  std::map<std::string, uint64_t> caught;  // bug to case index
+  std::map<std::string, std::set<std::string>> others;
+  for (uint64_t index = 0; index < kCases && caught.size() < planted::bugs().size(); ++index) {
+    const Case c = generated(GetParam(), index);
+    JudgeOptions options;
+    std::set<std::string> clean;
+    for (const planted::Bug& bug : planted::bugs()) {
+      if (caught.count(bug.name) != 0) continue;
+      if (clean.insert(bug.lane).second) options.lanes.push_back(bug.lane);
+      options.lanes.push_back(bug.laneName());
+    }
+    const CaseResult result = judgeCase(c, options);
+    for (const Judgement& j : result.judgements) {
+      if (!j.verdict.failed()) continue;
+      EXPECT_EQ(clean.count(j.lane), 0u)
+          << "case " << index << ": " << j.signature << ": " << j.verdict.message() << "\n"
+          << writeCase(c);
+      for (const planted::Bug& bug : planted::bugs()) {
+        if (j.lane != bug.laneName()) continue;
+        if (j.oracle == bug.oracle && j.signature == bug.signature) {
+          caught.emplace(bug.name, index);
+        } else {
+          others[bug.name].insert(j.signature);
+        }
+      }
+    }
+  }
+  for (const planted::Bug& bug : planted::bugs()) {
+    EXPECT_EQ(caught.count(bug.name), 1u) << bug.name << " was not caught as " << bug.signature;
+    std::string record =
+        caught.count(bug.name) != 0 ? "case " + std::to_string(caught[bug.name]) : "not caught";
+    for (const std::string& signature : others[bug.name]) record += ", also " + signature;
+    RecordProperty(bug.name, record);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, PlantedBugs, testing::Values(1, 2, 3));
+
+TEST(PlantedBugs, EveryOracleHasOne) {
+  std::set<std::string> covered;
+  for (const planted::Bug& bug : planted::bugs()) covered.insert(bug.oracle);
+  for (const OracleInfo& oracle : allOracles()) EXPECT_EQ(covered.count(oracle.name), 1u) << oracle.name;
+}
+
+}  // namespace
+}  // namespace faultline
