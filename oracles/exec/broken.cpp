@@ -1,6 +1,6 @@
-// The graph-break compiler, in its two forms: its own runtime, and the stitched graph in the stock interpreter.
+// The graph-break compiler, in its two forms: its own runtime, and the stitched graph in the stock
+// interpreter.
 #include <fmt/format.h>
-#include <torch/csrc/autograd/function_hook.h>
 
 #include "faultline/graph_break.h"
 #include "faultline/ir.h"
@@ -10,17 +10,23 @@
 namespace faultline {
 namespace {
 
-class LogPiece : public torch::autograd::FunctionPreHook {
+// Pieces whose backward began since it was last asked, read off the compiled graph's timeline.
+class BackwardBeginnings {
  public:
-  LogPiece(std::shared_ptr<HookLog> log, int piece) : log_(std::move(log)), piece_(piece) {}
-  torch::autograd::variable_list operator()(const torch::autograd::variable_list& grads) override {
-    log_->pieceBackward(piece_);
-    return grads;
+  explicit BackwardBeginnings(const CompiledGraph& compiled) : compiled_(&compiled) { (*this)(); }
+  std::vector<int> operator()() {
+    std::vector<int> pieces;
+    for (const TimelineEvent& event : compiled_->timeline().events()) {
+      if (event.seq < next_) continue;
+      next_ = event.seq + 1;
+      if (event.what == TimelineEvent::What::Backward) pieces.push_back(event.piece);
+    }
+    return pieces;
   }
 
  private:
-  std::shared_ptr<HookLog> log_;
-  int piece_;
+  const CompiledGraph* compiled_;
+  uint64_t next_ = 0;
 };
 
 // What both forms need: the plan of the case carried out. nullopt with Trace::skip set when it cannot be.
@@ -50,7 +56,8 @@ std::optional<CompiledGraph> compileCase(const Case& c, PreparedCase& prepared, 
 
 class BrokenProgram : public Program {
  public:
-  BrokenProgram(CompiledGraph compiled, PreparedCase& prepared, Trace& trace) : compiled_(std::move(compiled)) {
+  BrokenProgram(CompiledGraph compiled, PreparedCase& prepared, Trace& trace)
+      : compiled_(std::move(compiled)) {
     const NodeNames names(*prepared.graph);
     for (const SeamHook& hook : prepared.seam_hooks) {
       const std::string name = names.of(hook.producer);
@@ -74,11 +81,7 @@ class BrokenProgram : public Program {
     for (const auto& [on, name] : retained_) {
       installHook(HookKind::RetainGrad, on, compiled_.seam(name), site);
     }
-    for (size_t k = 0; k < compiled_.pieces().size(); ++k) {
-      if (torch::autograd::Node* node = compiled_.pieceNode(k)) {
-        node->add_pre_hook(std::make_unique<LogPiece>(site.log, static_cast<int>(k)));
-      }
-    }
+    site.log->setPieceSource(BackwardBeginnings(compiled_));
   }
 
  private:

@@ -116,7 +116,8 @@ std::string_view decisiveLine(std::string_view text) {
     if (const size_t found = line.rfind(kClass); found != std::string_view::npos) {
       last = line.substr(found + kClass.size());
       // A message that begins on its own line.
-      if (isBlank(last)) last = text.substr(at, std::min(text.find('\n', at), text.size()) - std::min(at, text.size()));
+      if (isBlank(last))
+        last = text.substr(at, std::min(text.find('\n', at), text.size()) - std::min(at, text.size()));
     }
   }
   std::string_view line = last.empty() ? first : last;

@@ -44,7 +44,8 @@ bool carriesGradient(const at::Tensor& t) {
 bool setsModes(const torch::jit::Block* block) {
   for (const torch::jit::Node* node : block->nodes()) {
     const std::string kind = node->kind().toQualString();
-    if (kind.find("set_grad_enabled") != std::string::npos || kind == "prim::Enter" || kind == "prim::CallMethod") {
+    if (kind.find("set_grad_enabled") != std::string::npos || kind == "prim::Enter" ||
+        kind == "prim::CallMethod") {
       return true;
     }
     for (const torch::jit::Block* inner : node->blocks()) {
@@ -57,9 +58,14 @@ bool setsModes(const torch::jit::Block* block) {
 // One run: its tensors live from the forward to the last backward.
 class RunExecution {
  public:
-  RunExecution(const CaseRun& run, size_t index, uint64_t seed, const PreparedCase& prepared, Program* program,
-               const std::exception_ptr& prepare_error)
-      : run_(run), index_(index), seed_(seed), prepared_(prepared), program_(program), prepare_error_(prepare_error) {}
+  RunExecution(const CaseRun& run, size_t index, uint64_t seed, const PreparedCase& prepared,
+               Program* program, const std::exception_ptr& prepare_error)
+      : run_(run),
+        index_(index),
+        seed_(seed),
+        prepared_(prepared),
+        program_(program),
+        prepare_error_(prepare_error) {}
 
   // Empty, or why the inputs cannot be made here.
   std::string makeInputs();
@@ -222,7 +228,8 @@ RunTrace RunExecution::execute() {
   if (trace.phases.back().error) return trace;
   for (size_t k = 0; k < run_.backwards.size(); ++k) {
     const BackwardSpec& spec = run_.backwards[k];
-    const auto kind = spec.kind == BackwardSpec::Kind::Double ? PhaseTrace::Kind::Double : PhaseTrace::Kind::Backward;
+    const auto kind =
+        spec.kind == BackwardSpec::Kind::Double ? PhaseTrace::Kind::Double : PhaseTrace::Kind::Backward;
     trace.phases.push_back(
         phase(kind, static_cast<int>(k), /*grad_mode=*/true, [&](PhaseTrace& t) { backward(spec, t); }));
     clearGradients();
@@ -232,7 +239,9 @@ RunTrace RunExecution::execute() {
 
 }  // namespace
 
-StepObserver setStepObserver(StepObserver observer) { return std::exchange(step_observer, std::move(observer)); }
+StepObserver setStepObserver(StepObserver observer) {
+  return std::exchange(step_observer, std::move(observer));
+}
 
 uint64_t inputSeed(uint64_t seed, size_t input) { return mixSeed(seed, input); }
 
@@ -263,7 +272,8 @@ Trace ProgramLane::execute(const Case& c, uint64_t seed) {
   {
     const Silence silence;
     const at::Tensor generator = generatorState();
-    auto prepared = planIsSupported(c.plan) ? prepareCase(c) : fail(ErrorKind::Unsupported, "no actor for the plan");
+    auto prepared =
+        planIsSupported(c.plan) ? prepareCase(c) : fail(ErrorKind::Unsupported, "no actor for the plan");
     if (!prepared) {
       trace.skip = "plan_unsupported";
     } else {
@@ -276,7 +286,8 @@ Trace ProgramLane::execute(const Case& c, uint64_t seed) {
       }
       const size_t runs = c.runs.empty() ? 0 : std::max(c.runs.size(), kLeastRuns);
       for (size_t i = 0; i < runs && trace.skip.empty(); ++i) {
-        RunExecution run(c.runs[std::min(i, c.runs.size() - 1)], i, seed, *prepared, program.get(), prepare_error);
+        RunExecution run(c.runs[std::min(i, c.runs.size() - 1)], i, seed, *prepared, program.get(),
+                         prepare_error);
         trace.skip = run.makeInputs();
         if (trace.skip.empty()) trace.runs.push_back(run.execute());
       }

@@ -37,14 +37,16 @@ bool flushesDenormals() {
 
 void setDefaultDtype(const std::string& name) {
   for (at::ScalarType type : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16}) {
-    if (name == c10::scalarTypeToTypeMeta(type).name()) c10::set_default_dtype(c10::scalarTypeToTypeMeta(type));
+    if (name == c10::scalarTypeToTypeMeta(type).name())
+      c10::set_default_dtype(c10::scalarTypeToTypeMeta(type));
   }
 }
 
 std::string fusionStrategy() {
   std::string text;
   for (const auto& [behavior, depth] : torch::jit::getFusionStrategy()) {
-    text += fmt::format("{}:{} ", behavior == torch::jit::FusionBehavior::STATIC ? "static" : "dynamic", depth);
+    text +=
+        fmt::format("{}:{} ", behavior == torch::jit::FusionBehavior::STATIC ? "static" : "dynamic", depth);
   }
   return text;
 }

@@ -1,7 +1,8 @@
-// Everything global in torch that a lane could leave changed behind it: one struct, captured before a lane, compared
-// after it. A lane may change what it likes while it runs; it hands the state back as it found it.
+// Everything global in torch that a lane could leave changed behind it: one struct, captured before a lane,
+// compared after it. A lane may change what it likes while it runs; it hands the state back as it found it.
 //
-// Thread-local fields are those of the calling thread. Not thread-safe: no other thread may be changing these.
+// Thread-local fields are those of the calling thread. Not thread-safe: no other thread may be changing
+// these.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -28,27 +28,39 @@ class LogPostAccumulate : public torch::autograd::PostAccumulateGradHook {
 
 }  // namespace
 
+void HookLog::setPieceSource(PieceSource source) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  pieces_ = std::move(source);
+}
+
+void HookLog::append(HookTrace entry) {
+  entry.seq = entries_.size();
+  entries_.push_back(std::move(entry));
+}
+
+void HookLog::appendPieces() {
+  if (!pieces_) return;
+  for (const int piece : pieces_()) {
+    HookTrace entry;
+    entry.kind = HookTrace::Kind::PieceBackward;
+    entry.on = "piece" + std::to_string(piece);
+    append(std::move(entry));
+  }
+}
+
 void HookLog::add(HookTrace::Kind kind, const std::string& on, const at::Tensor& argument) {
   HookTrace entry;
   entry.kind = kind;
   entry.on = on;
   entry.argument = observeTensor(argument, on);
   const std::lock_guard<std::mutex> lock(mutex_);
-  entry.seq = entries_.size();
-  entries_.push_back(std::move(entry));
-}
-
-void HookLog::pieceBackward(int piece) {
-  HookTrace entry;
-  entry.kind = HookTrace::Kind::PieceBackward;
-  entry.on = "piece" + std::to_string(piece);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  entry.seq = entries_.size();
-  entries_.push_back(std::move(entry));
+  appendPieces();
+  append(std::move(entry));
 }
 
 std::vector<HookTrace> HookLog::take() {
   const std::lock_guard<std::mutex> lock(mutex_);
+  appendPieces();
   return std::exchange(entries_, {});
 }
 
@@ -57,8 +69,7 @@ void installHook(HookKind kind, const std::string& on, const at::Tensor& value, 
   const std::shared_ptr<HookLog> log = site.log;
   switch (kind) {
     case HookKind::Tensor:
-      value.register_hook(
-          [log, on](const at::Tensor& grad) { log->add(HookTrace::Kind::Tensor, on, grad); });
+      value.register_hook([log, on](const at::Tensor& grad) { log->add(HookTrace::Kind::Tensor, on, grad); });
       break;
     case HookKind::RetainGrad:
       value.retain_grad();

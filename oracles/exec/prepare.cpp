@@ -60,7 +60,9 @@ void pairNodes(const Block* from, Block* to, std::unordered_map<const Node*, Nod
 }
 
 // Nodes of `graph` that stripping and inlining will delete; names that point at them have no heir.
-bool willVanish(const Node* node) { return isProfileNode(node) || node->hasAttribute(torch::jit::attr::Subgraph); }
+bool willVanish(const Node* node) {
+  return isProfileNode(node) || node->hasAttribute(torch::jit::attr::Subgraph);
+}
 
 }  // namespace
 
@@ -77,8 +79,8 @@ Result<PreparedCase> prepareCase(const Case& c) {
   for (const HookSpec& hook : c.plan.hooks) {
     if (hook.seam.empty()) {
       if (hook.input >= c.graph->inputs().size()) {
-        return fail(ErrorKind::Unsupported, fmt::format("hook on input {} of a graph with {}", hook.input,
-                                                        c.graph->inputs().size()));
+        return fail(ErrorKind::Unsupported,
+                    fmt::format("hook on input {} of a graph with {}", hook.input, c.graph->inputs().size()));
       }
       prepared.input_hooks.push_back(hook);
     } else {

@@ -1,8 +1,8 @@
 // libtorch's profiling executor as users get it: run 1 profiles, run 2 runs what was optimised from that.
 #include <torch/csrc/jit/runtime/graph_executor.h>
 
-#include "oracles/exec/lanes.h"
 #include "oracles/exec/execute.h"
+#include "oracles/exec/lanes.h"
 
 namespace faultline {
 namespace {
