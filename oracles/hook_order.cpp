@@ -100,7 +100,8 @@ class HookOrder : public Oracle {
   Verdict judge(const Case& c, const Trace& reference, const Trace& lane) const override {
     if (!anyHookFired(reference) && !anyHookFired(lane)) return Verdict::skip("not_applicable");
     const std::set<std::string> refused = refusedHooks(lane);
-    const auto promise = lane.pieces.empty() ? std::nullopt : HookPromise::of(c, lane.pieces);
+    std::optional<HookPromise> promise;
+    if (!lane.pieces.empty()) promise.emplace(c, lane.pieces);
     Comparison comparison(numericProfile(*c.graph));
     bool gradients_differ = false;
     for (size_t k = 0; k < std::min(reference.runs.size(), lane.runs.size()) && !comparison.failed(); ++k) {

@@ -153,6 +153,7 @@ CaseResult judgeCase(const Case& c, const JudgeOptions& options) {
     result.skip = "reference_nondeterministic";
     return result;
   }
+  const bool throws = reference.runs[0].phases[0].error.has_value();
   Float64 float64(c, options);
   for (const std::string& name : options.lanes) {
     const LaneInfo* lane = findLane(name);
@@ -176,6 +177,11 @@ CaseResult judgeCase(const Case& c, const JudgeOptions& options) {
       }
       result.judgements.push_back(judgementOf(info, *lane, std::move(verdict)));
     }
+  }
+  // A program that cannot run is no case, unless a lane runs it all the same.
+  if (throws && !result.failed()) {
+    result.skip = "reference_throws";
+    result.judgements.clear();
   }
   return result;
 }

@@ -43,7 +43,8 @@ Verdict Verdict::failure(FailureKind kind, std::string detail, std::string messa
 }
 
 bool Verdict::applicable() const {
-  return !skipped() || (reason_ != "not_applicable" && reason_ != "plan_unsupported" && reason_ != "plan_refused");
+  return !skipped() ||
+         (reason_ != "not_applicable" && reason_ != "plan_unsupported" && reason_ != "plan_refused");
 }
 
 std::string Verdict::signature(std::string_view oracle, std::string_view lane_group) const {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/support/check.h"
 #include "faultline/ir.h"
 #include "oracles/exec/prepare.h"
 
@@ -38,20 +39,19 @@ size_t originOf(const CaseRun& run, size_t input) {
 
 }  // namespace
 
-std::optional<HookPromise> HookPromise::of(const Case& c, const std::vector<PieceTrace>& pieces) {
+HookPromise::HookPromise(const Case& c, const std::vector<PieceTrace>& pieces) {
   auto prepared = prepareCase(c);
-  if (!prepared) return std::nullopt;
+  FAULTLINE_CHECK(prepared.has_value(), "pieces of a case that no lane can have run");
   const Graph& graph = *prepared->graph;
   const NodeNames names(graph);
   std::map<const Node*, int> piece_of;
   for (size_t k = 0; k < pieces.size(); ++k) {
     for (const std::string& op : pieces[k].ops) {
       const Node* node = names.find(op);
-      if (node == nullptr) return std::nullopt;
+      FAULTLINE_CHECK(node != nullptr, "a piece holds an op that the graph does not have: " + op);
       piece_of.emplace(topLevel(graph, node), static_cast<int>(k));
     }
   }
-  HookPromise promise;
   for (const torch::jit::Value* input : graph.inputs()) {
     Parameter uses;
     for (const torch::jit::Use& use : input->uses()) {
@@ -66,13 +66,12 @@ std::optional<HookPromise> HookPromise::of(const Case& c, const std::vector<Piec
         uses.pieces.insert(piece->second);
       }
     }
-    promise.parameters_.push_back(std::move(uses));
+    parameters_.push_back(std::move(uses));
   }
   for (const SeamHook& hook : prepared->seam_hooks) {
     const auto piece = piece_of.find(topLevel(graph, hook.producer));
-    if (piece != piece_of.end()) promise.seams_[hook.seam] = piece->second;
+    if (piece != piece_of.end()) seams_[hook.seam] = piece->second;
   }
-  return promise;
 }
 
 std::optional<HookPromise::Breach> HookPromise::checkParameter(const Parameter& uses, const HookTrace& hook,

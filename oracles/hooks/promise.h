@@ -14,8 +14,8 @@ namespace faultline {
 
 class HookPromise {
  public:
-  // nullopt when the pieces do not belong to the case's graph.
-  static std::optional<HookPromise> of(const Case& c, const std::vector<PieceTrace>& pieces);
+  // Aborts when the pieces hold ops that the case's graph does not have.
+  HookPromise(const Case& c, const std::vector<PieceTrace>& pieces);
 
   struct Breach {
     std::string rule;  // "piece_order", "parameter_early", "parameter_late", "seam_late", "seam_early"
