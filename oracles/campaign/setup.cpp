@@ -120,8 +120,7 @@ void tally(CampaignSummary& summary, const CaseResult& result) {
     }
     OracleLaneTally& to = lane->second;
     const Verdict& verdict = judgement.verdict;
-    const bool applicable = !verdict.skipped() || verdict.reason() != "not_applicable";
-    to.applicable += applicable ? 1 : 0;
+    to.applicable += verdict.applicable() ? 1 : 0;
     to.passed += verdict.passed() ? 1 : 0;
     to.failed += verdict.failed() ? 1 : 0;
     to.comparisons += verdict.comparisons();
