@@ -26,7 +26,7 @@ TEST(Values, NotANumberAndInfinity) {
 }
 
 TEST(Values, NoToleranceExcusesAnotherClass) {
-  const ValueComparison c = compareValues(at::tensor({1e30}), at::tensor({INFINITY}), {1e9, 1e9});
+  const ValueComparison c = compareValues(at::tensor({1e30f}), at::tensor({INFINITY}), {1e9, 1e9});
   EXPECT_FALSE(c.equal);
 }
 

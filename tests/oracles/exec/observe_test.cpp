@@ -43,7 +43,7 @@ TEST(Observe, ValuesAreACopy) {
 }
 
 TEST(Observe, LooksAtAutogradWithoutTouchingIt) {
-  const at::Tensor leaf = at::ones({2}, at::TensorOptions().requires_grad(true));
+  const at::Tensor leaf = at::ones({2}).requires_grad_();
   const at::Tensor result = leaf * 2;
   const auto version = result._version();
   const TensorTrace trace = observeTensor(result, "out0");
