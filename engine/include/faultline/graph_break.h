@@ -39,6 +39,12 @@ class BreakPolicy {
   size_t ops_ = 0;
 };
 
+// An op that autodiff would get wrong, or cannot take, and that runs eagerly between compiled ops of its piece.
+struct EagerOp {
+  std::string op;
+  std::string reason;
+};
+
 struct PlannedPiece {
   std::vector<std::string> ops;  // in graph order, constants left out
   std::vector<std::string>
@@ -46,7 +52,8 @@ struct PlannedPiece {
   std::vector<std::string> inputs;   // names of graph inputs and of ops whose results come in
   std::vector<std::string> outputs;  // names of ops whose results go out
   int64_t bytes = 0;                 // of the parameters; 0 where their types are not complete
-  std::string eager_reason;          // empty: can be differentiated ahead of time
+  std::string eager_reason;             // empty: ops of it can be differentiated ahead of time
+  std::vector<EagerOp> eager_ops;       // those that cannot
 };
 
 struct PlannedCut {
@@ -78,14 +85,24 @@ struct CompileOptions {
   std::vector<size_t> force_eager;
 };
 
+// Ops of a piece that share one autograd node, or that run eagerly. A piece is one part unless it has eager ops or
+// results that a backward can start from independently.
+struct PiecePart {
+  std::shared_ptr<Graph> forward;   // outputs followed by captured values
+  std::shared_ptr<Graph> backward;  // nullptr: eager
+  std::vector<std::string> ops;
+};
+
 // What became of a planned piece, read from the real nodes.
 struct CompiledPiece {
   enum class Kind { Compiled, Eager };
-  std::shared_ptr<Graph> forward;   // inputs in seam order; outputs followed by captured values
-  std::shared_ptr<Graph> backward;  // nullptr: eager
+  std::shared_ptr<Graph> forward;   // of the one part; of a piece with several: its ops as written, in seam order
+  std::shared_ptr<Graph> backward;  // of its last compiled part, the first to run backward; nullptr: eager
   std::vector<std::string> ops;
   Kind kind = Kind::Compiled;
-  std::string reason;  // why it is eager
+  std::string reason;               // why it is eager
+  std::vector<EagerOp> eager_ops;
+  std::vector<PiecePart> parts;     // in the order they run
 };
 
 class CompiledGraph {

@@ -1,6 +1,7 @@
 // What happened when: forwards and backwards of pieces, and hooks between them, in one sequence.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -18,13 +19,15 @@ struct TimelineEvent {
   double end_us = 0;    // hooks: equal to begin_us
 };
 
-// Thread-safe: backward runs on autograd's threads.
+// Thread-safe: backward runs on autograd's threads. Keeps the newest `capacity` events, so that a training loop that
+// never looks does not fill the memory.
 class Timeline {
  public:
+  static constexpr size_t capacity = 1 << 16;
   Timeline();
   uint64_t begin(TimelineEvent::What what, int piece, std::string name = {});  // returns the event's seq
-  void end(uint64_t seq);
-  void hook(std::string name);  // belongs to the piece whose backward began last (-1: none did)
+  void end(uint64_t seq);       // may be said again: the last one counts. Never said: it ends when the next one begins
+  void hook(std::string name);  // belongs to the piece whose backward began last (-1: none since the last forward)
   std::vector<TimelineEvent> events() const;
   void clear();
   std::string chromeTrace() const;  // JSON of the Chrome trace format, one lane per piece
@@ -32,7 +35,8 @@ class Timeline {
  private:
   double now() const;
   mutable std::mutex mutex_;
-  std::vector<TimelineEvent> events_;
+  std::deque<TimelineEvent> events_;
+  uint64_t next_seq_ = 0;
   int last_backward_ = -1;
   int64_t start_ns_ = 0;
 };

@@ -1,0 +1,272 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <torch/csrc/jit/ir/constants.h>
+
+#include "engine/autodiff/differentiability.h"
+#include "engine/graph_break/compile.h"
+#include "engine/graph_break/legality.h"
+#include "engine/graph_break/parts.h"
+#include "engine/graph_break/stitch.h"
+#include "engine/runtime/compiled_graph.h"
+#include "engine/support/check.h"
+
+namespace faultline {
+
+namespace {
+
+// Which values will require grad as far as the types of the graph's inputs say.
+class ExpectedGrad {
+ public:
+  explicit ExpectedGrad(const WorkingCopy& work) {
+    for (size_t i = 0; i < work.input_types.size(); ++i) {
+      auto tensor = work.input_types[i]->cast<c10::TensorType>();
+      if (tensor ? tensor->requiresGrad().value_or(true) : mayHoldTensor(*work.input_types[i])) {
+        expected_.insert(work.graph->inputs()[i]);
+      }
+    }
+    visit(work.graph->block());
+  }
+
+  InputMask of(const std::vector<Value*>& values) const {
+    InputMask mask;
+    for (const Value* value : values) {
+      mask.push_back(value->type()->kind() == c10::TypeKind::TensorType && expected_.count(value) > 0);
+    }
+    return mask;
+  }
+
+ private:
+  bool visit(const torch::jit::Block* block) {
+    bool any = false;
+    for (const Node* node : block->nodes()) {
+      bool expects = false;
+      for (size_t i = 0; i < node->inputs().size(); ++i) {
+        expects = expects || (passesGradient(node, i) && expected_.count(node->input(i)) > 0);
+      }
+      for (const torch::jit::Block* inner : node->blocks()) {
+        for (const Value* input : inner->inputs()) {
+          if (mayHoldTensor(*input->type())) {
+            expected_.insert(input);
+          }
+        }
+        expects = visit(inner) || expects;
+      }
+      for (size_t i = 0; expects && i < node->outputs().size(); ++i) {
+        if (carriesGradient(node, i) && mayHoldTensor(*node->outputs()[i]->type())) {
+          expected_.insert(node->outputs()[i]);
+        }
+      }
+      any = any || expects;
+    }
+    return any;
+  }
+
+  std::unordered_set<const Value*> expected_;
+};
+
+class Compiler {
+ public:
+  Compiler(std::shared_ptr<const WorkingCopy> work, const CompileOptions& options, bool trust_formulas)
+      : work_(std::move(work)),
+        facts_(*work_, trust_formulas),
+        expected_(*work_),
+        options_(options),
+        impl_(std::make_shared<CompiledGraph::Impl>()) {
+    for (Value* input : work_->graph->inputs()) {
+      registerOf(input);
+    }
+    impl_->graph_inputs = work_->graph->inputs().size();
+  }
+
+  std::shared_ptr<CompiledGraph::Impl> compile(const std::vector<size_t>& ends,
+                                               const std::string& only_eager) {
+    size_t begin = 0;
+    for (size_t k = 0; k < ends.size(); ++k) {
+      addPiece(k, begin, ends[k], only_eager);
+      begin = ends[k];
+    }
+    for (Value* output : work_->graph->outputs()) {
+      auto constant = torch::jit::toIValue(output);
+      constant ? impl_->outputs.push_back({std::nullopt, *constant})
+               : impl_->outputs.push_back({registerOf(output), {}});
+    }
+    findLastUses();
+    findSeams(ends);
+    impl_->registers = registers_.size();
+    impl_->stitch = [work = work_, impl = impl_.get()] { return stitch(*work, *impl); };
+    return impl_;
+  }
+
+ private:
+  Register registerOf(const Value* value) {
+    return registers_.emplace(value, registers_.size()).first->second;
+  }
+
+  std::vector<Register> registersOf(const std::vector<Value*>& values) {
+    std::vector<Register> result;
+    for (const Value* value : values) {
+      result.push_back(registerOf(value));
+    }
+    return result;
+  }
+
+  void addPiece(size_t k, size_t begin, size_t end, const std::string& only_eager) {
+    const bool forced = std::count(options_.force_eager.begin(), options_.force_eager.end(), k) > 0;
+    const bool eager = forced || !only_eager.empty();
+    CompiledPiece piece;
+    PlacedPiece placed;
+    const Part outside = boundary(facts_, begin, end);
+    placed.inputs = registersOf(outside.inputs);
+    placed.as_written = extractPart(*work_, outside);
+    bool any_compiled = false;
+    std::string refusal;
+    for (const Part& part : splitIntoParts(facts_, begin, end, eager)) {
+      PlacedPart placed_part;
+      placed_part.part =
+          std::make_unique<RunnablePart>(extractPart(*work_, part), part.compiled, expected_.of(part.inputs));
+      placed_part.inputs = registersOf(part.inputs);
+      placed_part.outputs = registersOf(part.outputs);
+      placed_part.nodes = part.nodes;
+      const RunnablePart& runnable = *placed_part.part;
+      any_compiled = any_compiled || runnable.compiled();
+      if (!runnable.reason().empty()) {
+        refusal = runnable.reason();
+      }
+      describePart(part, runnable, piece);
+      placed.parts.push_back(std::move(placed_part));
+    }
+    placed.outputs = registersOf(outside.outputs);
+    for (size_t i : outside.nodes) {
+      piece.ops.push_back(work_->names.of(work_->nodes[i]));
+      placed.ordered = placed.ordered || isOrdered(work_->nodes[i]);
+    }
+    piece.kind = any_compiled ? CompiledPiece::Kind::Compiled : CompiledPiece::Kind::Eager;
+    if (forced) {
+      piece.reason = "asked for";
+    } else if (!only_eager.empty()) {
+      piece.reason = only_eager;
+    } else if (!any_compiled) {
+      piece.reason = !refusal.empty()          ? refusal
+                     : piece.eager_ops.empty() ? "no gradient comes back to any of its ops"
+                                               : piece.eager_ops.front().reason;
+    }
+    if (piece.parts.size() == 1) {
+      piece.forward = piece.parts.front().forward;
+    } else {
+      piece.forward = placed.as_written;
+    }
+    impl_->pieces.push_back(std::move(piece));
+    impl_->placed.push_back(std::move(placed));
+  }
+
+  void describePart(const Part& part, const RunnablePart& runnable, CompiledPiece& piece) {
+    PiecePart described;
+    const PartVariant* variant = runnable.compiled() ? runnable.expectedVariant() : nullptr;
+    described.forward = variant ? variant->gradient.forward : runnable.graph();
+    described.backward = variant ? variant->gradient.backward : nullptr;
+    for (size_t i : part.nodes) {
+      described.ops.push_back(work_->names.of(work_->nodes[i]));
+      if (!runnable.compiled()) {
+        const std::string& reason = runnable.reason().empty() ? facts_.nodes[i].reason : runnable.reason();
+        if (!reason.empty()) {
+          piece.eager_ops.push_back({described.ops.back(), reason});
+        }
+      }
+    }
+    if (described.backward) {
+      piece.backward = described.backward;
+    }
+    piece.parts.push_back(std::move(described));
+  }
+
+  void findLastUses() {
+    std::vector<bool> kept(registers_.size(), false);
+    for (const auto& output : impl_->outputs) {
+      if (output.at) {
+        kept[*output.at] = true;
+      }
+    }
+    for (size_t k = impl_->placed.size(); k-- > 0;) {
+      PlacedPiece& piece = impl_->placed[k];
+      auto last = [&kept](const std::vector<Register>& used, std::vector<Register>& last_used) {
+        for (Register r : used) {
+          if (!kept[r]) {
+            kept[r] = true;
+            last_used.push_back(r);
+          }
+        }
+      };
+      // Inputs stay for the whole piece: it may have to be run again as written. So do its outputs, for the
+      // watch.
+      last(piece.inputs, piece.last_used);
+      last(piece.outputs, piece.last_used);
+      for (size_t p = piece.parts.size(); p-- > 0;) {
+        last(piece.parts[p].inputs, piece.parts[p].last_used);
+        last(piece.parts[p].outputs, piece.parts[p].last_used);
+      }
+    }
+  }
+
+  void findSeams(const std::vector<size_t>& ends) {
+    size_t begin = 0;
+    for (size_t k = 0; k < ends.size(); ++k) {
+      for (const Value* value : boundary(facts_, begin, ends[k]).outputs) {
+        Seam seam{registerOf(value), k, {}};
+        bool crosses = false;
+        for (const auto& use : value->uses()) {
+          if (use.user == work_->graph->return_node()) {
+            continue;
+          }
+          const size_t user = work_->topLevel(use.user);
+          crosses = crosses || user >= ends[k];
+          if (user < ends[k] && passesGradient(use.user, use.offset)) {
+            seam.used_inside = work_->names.of(work_->nodes[user]);
+          }
+        }
+        if (crosses && value->type()->kind() == c10::TypeKind::TensorType) {
+          impl_->seams.emplace(work_->valueName(value), seam);
+        }
+      }
+      begin = ends[k];
+    }
+  }
+
+  std::shared_ptr<const WorkingCopy> work_;
+  GraphFacts facts_;
+  ExpectedGrad expected_;
+  const CompileOptions& options_;
+  std::shared_ptr<CompiledGraph::Impl> impl_;
+  std::unordered_map<const Value*, Register> registers_;
+};
+
+}  // namespace
+
+Result<CompiledGraph> compileTrusting(std::shared_ptr<Graph> graph, const BreakPlan& plan,
+                                      const CompileOptions& options, bool trust_formulas) {
+  auto work = std::make_shared<const WorkingCopy>(*graph);
+  if (plan.ends.empty() || plan.ends.back() != work->nodes.size() ||
+      !std::is_sorted(plan.ends.begin(), plan.ends.end())) {
+    return fail(ErrorKind::Invalid, "the plan was made for another graph");
+  }
+  for (size_t k : options.force_eager) {
+    if (k >= plan.ends.size()) {
+      return fail(ErrorKind::Invalid, fmt::format("the plan has no piece {}", k));
+    }
+  }
+  std::string only_eager;
+  if (const auto obstacle = findObstacle(*work)) {
+    only_eager = refusedCut(obstacle->reason, {}, obstacle->op).reason;
+    if (plan.ends.size() > 1) {
+      return fail(ErrorKind::Invalid, "the plan has cuts where none is legal: " + only_eager);
+    }
+  }
+  return CompiledGraph(Compiler(std::move(work), options, trust_formulas).compile(plan.ends, only_eager));
+}
+
+Result<CompiledGraph> compile(std::shared_ptr<Graph> graph, const BreakPlan& plan,
+                              const CompileOptions& options) {
+  return compileTrusting(std::move(graph), plan, options, false);
+}
+
+}  // namespace faultline

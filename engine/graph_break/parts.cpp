@@ -1,0 +1,262 @@
+#include "engine/graph_break/parts.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "engine/autodiff/differentiability.h"
+#include "engine/support/check.h"
+
+namespace faultline {
+
+namespace {
+
+using torch::jit::Block;
+using torch::jit::Use;
+
+void usesInside(const Node* node, std::vector<const Value*>& values) {
+  values.insert(values.end(), node->inputs().begin(), node->inputs().end());
+  for (const Block* block : node->blocks()) {
+    for (const Node* inner : block->nodes()) {
+      usesInside(inner, values);
+    }
+    values.insert(values.end(), block->outputs().begin(), block->outputs().end());
+  }
+}
+
+using RootSet = std::vector<size_t>;  // sorted
+
+RootSet united(const RootSet& a, const RootSet& b) {
+  if (a == b) {
+    return a;
+  }
+  RootSet result;
+  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(result));
+  return result;
+}
+
+// For each node of one piece: the results of the piece that depend on it by a gradient.
+class RootSets {
+ public:
+  RootSets(const GraphFacts& facts, size_t begin, size_t end) : begin_(begin), roots_(end - begin) {
+    compiled_.reserve(end - begin);
+    for (size_t i = begin; i < end; ++i) {
+      compiled_.push_back(facts.nodes[i].compiled);
+    }
+    for (size_t i = end; i-- > begin;) {
+      if (compiled_[i - begin]) {
+        visit(facts.work, i, end);
+      }
+    }
+  }
+
+  // False also for ops that no gradient comes back to.
+  bool compiled(size_t node) const { return compiled_[node - begin_]; }
+  const RootSet& of(size_t node) const { return roots_[node - begin_]; }
+
+ private:
+  void visit(const WorkingCopy& work, size_t i, size_t end) {
+    const Node* node = work.nodes[i];
+    RootSet by_gradient, by_use;
+    for (size_t k = 0; k < node->outputs().size(); ++k) {
+      bool leaves = false;
+      for (const Use& use : node->outputs()[k]->uses()) {
+        const bool returned = use.user == work.graph->return_node();
+        const size_t user = returned ? end : work.topLevel(use.user);
+        if (user >= end || !compiled_[user - begin_]) {
+          leaves = true;
+          continue;
+        }
+        const RootSet& roots = roots_[user - begin_];
+        by_use = united(by_use, roots);
+        if (carriesGradient(node, k) && passesGradient(use.user, use.offset)) {
+          by_gradient = united(by_gradient, roots);
+        }
+      }
+      if (leaves && carriesGradient(node, k)) {
+        by_gradient = united(by_gradient, {next_root_++});
+      }
+    }
+    // A mask that only serves one result goes where that is computed.
+    roots_[i - begin_] = by_gradient.empty() ? by_use : by_gradient;
+    compiled_[i - begin_] = !roots_[i - begin_].empty();
+  }
+
+  size_t begin_;
+  size_t next_root_ = 0;
+  std::vector<bool> compiled_;
+  std::vector<RootSet> roots_;
+};
+
+void fillBoundary(const WorkingCopy& work, Part& part) {
+  std::set<size_t> inside(part.nodes.begin(), part.nodes.end());
+  std::set<const Value*> seen;
+  auto by_place = [&work](const Value* a, const Value* b) { return work.before(a, b); };
+  for (size_t i : part.nodes) {
+    std::vector<const Value*> used;
+    usesInside(work.nodes[i], used);
+    for (const Value* value : used) {
+      const Block* home = value->node()->owningBlock();
+      // What a nested block makes for itself is not ours to pass.
+      if (!work.isGraphInput(value) && home != work.graph->block()) {
+        continue;
+      }
+      if (value->node()->kind() == torch::jit::prim::Param && !work.isGraphInput(value)) {
+        continue;
+      }
+      if (!work.isGraphInput(value) &&
+          (isConstantLike(value->node()) || inside.count(work.index.at(value->node())))) {
+        continue;
+      }
+      if (seen.insert(value).second) {
+        part.inputs.push_back(const_cast<Value*>(value));
+      }
+    }
+    for (Value* output : work.nodes[i]->outputs()) {
+      for (const Use& use : output->uses()) {
+        if (use.user == work.graph->return_node() || !inside.count(work.topLevel(use.user))) {
+          part.outputs.push_back(output);
+          break;
+        }
+      }
+    }
+  }
+  std::sort(part.inputs.begin(), part.inputs.end(), by_place);
+  std::sort(part.outputs.begin(), part.outputs.end(), by_place);
+}
+
+}  // namespace
+
+GraphFacts::GraphFacts(const WorkingCopy& work_copy, bool trust_formulas)
+    : work(work_copy), nodes(work.nodes.size()) {
+  for (const Value* output : work.graph->outputs()) {
+    escapes_[output] = true;
+  }
+  for (size_t i = work.nodes.size(); i-- > 0;) {
+    Node* node = work.nodes[i];
+    NodeUse& use = nodes[i];
+    const bool passes = passesStorage(node);
+    if (passes && escapes(node)) {
+      std::vector<const Value*> used;
+      usesInside(node, used);
+      for (const Value* value : used) {
+        escapes_[value] = true;
+      }
+    }
+    if (isConstantLike(node)) {
+      use.constant = true;
+      continue;
+    }
+    CompileChoice choice = compileChoice(node, trust_formulas);
+    if (choice.compiled && passes && escapes(node)) {
+      choice = {false, schemaName(node) + " gives a view, or its argument itself, that leaves the graph"};
+    }
+    use.compiled = choice.compiled;
+    use.reason = std::move(choice.reason);
+  }
+}
+
+bool GraphFacts::escapes(const Node* node) const {
+  return std::any_of(node->outputs().begin(), node->outputs().end(),
+                     [this](const Value* output) { return escapes_.count(output) > 0; });
+}
+
+std::vector<Part> splitIntoParts(const GraphFacts& facts, size_t begin, size_t end, bool force_eager) {
+  const WorkingCopy& work = facts.work;
+  if (force_eager) {
+    Part whole = boundary(facts, begin, end);
+    return whole.nodes.empty() ? std::vector<Part>{} : std::vector<Part>{std::move(whole)};
+  }
+  RootSets roots(facts, begin, end);
+  // Along every dependency the level stays or rises, and where it stays the root set stays or shrinks: so
+  // parts, which are nodes of equal level and root set, never wait for each other in a circle.
+  std::vector<size_t> level(end - begin, 0);
+  size_t ordered_level = 0;
+  using Key = std::tuple<size_t, bool, size_t, RootSet>;  // level, compiled, few roots last, roots
+  std::map<Key, Part> parts;
+  for (size_t i = begin; i < end; ++i) {
+    if (facts.nodes[i].constant) {
+      continue;
+    }
+    const bool compiled = roots.compiled(i);
+    std::vector<const Value*> used;
+    usesInside(work.nodes[i], used);
+    size_t& mine = level[i - begin];
+    for (const Value* value : used) {
+      auto it = work.index.find(value->node());
+      if (it == work.index.end() || it->second < begin || it->second >= i ||
+          facts.nodes[it->second].constant) {
+        continue;
+      }
+      const size_t from = it->second;
+      const bool step = compiled != roots.compiled(from) ||
+                        (compiled && !std::includes(roots.of(from).begin(), roots.of(from).end(),
+                                                    roots.of(i).begin(), roots.of(i).end()));
+      mine = std::max(mine, level[from - begin] + (step ? 1 : 0));
+    }
+    if (!compiled && isOrdered(work.nodes[i])) {
+      mine = ordered_level = std::max(mine, ordered_level);
+    }
+    const RootSet root_set = compiled ? roots.of(i) : RootSet{};
+    Part& part = parts[Key{mine, compiled, SIZE_MAX - root_set.size(), root_set}];
+    part.compiled = compiled;
+    part.nodes.push_back(i);
+  }
+  std::vector<Part> result;
+  for (auto& [key, part] : parts) {
+    fillBoundary(work, part);
+    result.push_back(std::move(part));
+  }
+  return result;
+}
+
+Part boundary(const GraphFacts& facts, size_t begin, size_t end) {
+  Part whole;
+  for (size_t i = begin; i < end; ++i) {
+    if (!facts.nodes[i].constant) {
+      whole.nodes.push_back(i);
+    }
+  }
+  fillBoundary(facts.work, whole);
+  return whole;
+}
+
+std::shared_ptr<Graph> extractPart(const WorkingCopy& work, const Part& part) {
+  auto graph = std::make_shared<Graph>();
+  std::unordered_map<Value*, Value*> map;
+  for (Value* input : part.inputs) {
+    Value* copy = graph->addInput()->setType(input->type());
+    if (input->hasDebugName()) {
+      copy->setDebugName(input->debugName());
+    }
+    map[input] = copy;
+  }
+  std::function<Value*(Value*)> mapped = [&](Value* value) -> Value* {
+    auto it = map.find(value);
+    if (it != map.end()) {
+      return it->second;
+    }
+    Node* node = value->node();
+    FAULTLINE_CHECK(isConstantLike(node), "what is not passed into a part is a constant");
+    Node* copy = graph->createClone(node, mapped);
+    graph->block()->appendNode(copy);
+    for (size_t i = 0; i < node->outputs().size(); ++i) {
+      map[node->outputs()[i]] = copy->outputs()[i];
+    }
+    return map.at(value);
+  };
+  for (size_t i : part.nodes) {
+    Node* node = work.nodes[i];
+    Node* copy = graph->createClone(node, mapped);
+    graph->block()->appendNode(copy);
+    for (size_t k = 0; k < node->outputs().size(); ++k) {
+      map[node->outputs()[k]] = copy->outputs()[k];
+    }
+  }
+  for (Value* output : part.outputs) {
+    graph->registerOutput(map.at(output));
+  }
+  return graph;
+}
+
+}  // namespace faultline

@@ -1,0 +1,239 @@
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/csrc/jit/ir/constants.h>
+
+#include "engine/autodiff/differentiability.h"
+#include "faultline/graph_break.h"
+#include "faultline/ir.h"
+
+namespace faultline {
+
+namespace {
+
+using Row = std::array<std::string, 5>;
+constexpr std::array header = {"opcode", "name", "target", "args", "kwargs"};
+constexpr std::string_view gap = "  ";
+
+std::string number(double value) {
+  std::string text = fmt::format("{}", value);
+  return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+}
+
+// Python's spelling, as torch.fx prints constants.
+std::string literal(const c10::IValue& value) {
+  if (value.isNone()) {
+    return "None";
+  }
+  if (value.isBool()) {
+    return value.toBool() ? "True" : "False";
+  }
+  if (value.isInt()) {
+    return std::to_string(value.toInt());
+  }
+  if (value.isDouble()) {
+    return number(value.toDouble());
+  }
+  if (value.isString()) {
+    return fmt::format("'{}'", value.toStringRef());
+  }
+  if (value.isDevice()) {
+    return value.toDevice().str();
+  }
+  if (value.isTensor()) {
+    return value.toTensor().defined() ? fmt::format("tensor[{}]", fmt::join(value.toTensor().sizes(), ", "))
+                                      : "None";
+  }
+  if (value.isList() || value.isTuple()) {
+    std::vector<std::string> elements;
+    if (value.isList()) {
+      for (const c10::IValue& element : value.toListRef()) {
+        elements.push_back(literal(element));
+      }
+    } else {
+      for (const c10::IValue& element : value.toTupleRef().elements()) {
+        elements.push_back(literal(element));
+      }
+    }
+    return value.isList() ? fmt::format("[{}]", fmt::join(elements, ", "))
+                          : fmt::format("({}{})", fmt::join(elements, ", "), elements.size() == 1 ? "," : "");
+  }
+  return fmt::format("<{}>", value.tagKind());
+}
+
+class TableBuilder {
+ public:
+  explicit TableBuilder(const Graph& graph) : graph_(graph), names_(graph) {
+    for (const Value* input : graph.inputs()) {
+      rows_.push_back({"placeholder", nameOf(input), nameOf(input), "()", "{}"});
+    }
+    addBlock(graph.block(), 0);
+    rows_.push_back({"output", "output", "output", tuple(names(graph.outputs())), "{}"});
+  }
+
+  const std::vector<Row>& rows() const { return rows_; }
+
+ private:
+  std::string nameOf(const Value* value) const {
+    const Node* node = value->node();
+    if (node->kind() == torch::jit::prim::Constant) {
+      auto constant = torch::jit::toIValue(value);
+      return constant ? literal(*constant) : std::string("None");
+    }
+    if (isConstantLike(node)) {
+      return fmt::format("[{}]", fmt::join(names(node->inputs()), ", "));
+    }
+    if (node->kind() == torch::jit::prim::Param) {
+      return value->hasDebugName() && node == graph_.param_node() ? value->debugNameBase()
+                                                                  : value->debugName();
+    }
+    const std::string& name = names_.of(node);
+    return node->outputs().size() > 1 ? fmt::format("{}[{}]", name, value->offset()) : name;
+  }
+
+  template <class Values>
+  std::vector<std::string> names(const Values& values) const {
+    std::vector<std::string> result;
+    for (const Value* value : values) {
+      result.push_back(nameOf(value));
+    }
+    return result;
+  }
+
+  static std::string tuple(const std::vector<std::string>& elements) {
+    return fmt::format("({}{})", fmt::join(elements, ", "), elements.size() == 1 ? "," : "");
+  }
+
+  void addBlock(const torch::jit::Block* block, size_t depth) {
+    for (const Node* node : block->nodes()) {
+      if (!isConstantLike(node)) {
+        addNode(node, depth);
+      }
+    }
+    if (depth > 0) {
+      const std::string indent(depth * 2, ' ');
+      rows_.push_back({indent + "yield", "", "", tuple(names(block->outputs())), "{}"});
+    }
+  }
+
+  void addNode(const Node* node, size_t depth) {
+    const std::string indent(depth * 2, ' ');
+    std::vector<std::string> args, kwargs;
+    const auto* schema = node->maybeSchema();
+    for (size_t i = 0; i < node->inputs().size(); ++i) {
+      const std::string name = nameOf(node->input(i));
+      if (schema && i < schema->arguments().size() && schema->arguments()[i].kwarg_only()) {
+        kwargs.push_back(fmt::format("'{}': {}", schema->arguments()[i].name(), name));
+      } else {
+        args.push_back(name);
+      }
+    }
+    Row row = {indent + "call_function", names_.of(node), schemaName(node), tuple(args),
+               fmt::format("{{{}}}", fmt::join(kwargs, ", "))};
+    if (node->hasAttribute(torch::jit::attr::Subgraph)) {
+      row[0] = indent + "call_module";
+      if (node->hasAttribute(torch::jit::attr::name)) {
+        row[2] = node->s(torch::jit::attr::name);
+      }
+    }
+    rows_.push_back(std::move(row));
+    for (const torch::jit::Block* inner : node->blocks()) {
+      addBlock(inner, depth + 1);
+    }
+  }
+
+  const Graph& graph_;
+  NodeNames names_;
+  std::vector<Row> rows_;
+};
+
+// Breaks after a comma or a dot where one stands in the second half of a line, else at the width.
+std::vector<std::string> wrapped(const std::string& cell, size_t width) {
+  std::vector<std::string> lines;
+  size_t from = 0;
+  while (cell.size() - from > width) {
+    size_t take = width;
+    for (size_t i = width; i > width / 2; --i) {
+      const char last = cell[from + i - 1];
+      if (last == ' ' || last == ',' || last == '.' || last == ':') {
+        take = i;
+        break;
+      }
+    }
+    lines.push_back(cell.substr(from, take));
+    from += take;
+    from = std::min(cell.find_first_not_of(' ', from), cell.size());
+  }
+  lines.push_back(cell.substr(from));
+  return lines;
+}
+
+// The widest columns give way until all fit.
+std::array<size_t, 5> columnWidths(const std::vector<Row>& rows, size_t width) {
+  std::array<size_t, 5> widths{};
+  for (size_t c = 0; c < header.size(); ++c) {
+    widths[c] = std::string_view(header[c]).size();
+    for (const Row& row : rows) {
+      widths[c] = std::max(widths[c], row[c].size());
+    }
+  }
+  auto total = [&widths] {
+    size_t sum = gap.size() * (widths.size() - 1);
+    for (size_t w : widths) {
+      sum += w;
+    }
+    return sum;
+  };
+  while (total() > width) {
+    auto widest = std::max_element(widths.begin(), widths.end());
+    if (*widest <= 8) {
+      break;  // a table this narrow reads worse than one that is too wide
+    }
+    --*widest;
+  }
+  return widths;
+}
+
+void addLine(std::string& text, const Row& cells, const std::array<size_t, 5>& widths) {
+  std::string line;
+  for (size_t c = 0; c < cells.size(); ++c) {
+    line += (c ? std::string(gap) : "") + fmt::format("{:<{}}", cells[c], widths[c]);
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  text += line + "\n";
+}
+
+}  // namespace
+
+std::string graphTable(const Graph& graph, size_t width) {
+  const TableBuilder table(graph);
+  const auto widths = columnWidths(table.rows(), width);
+  std::string text;
+  Row head, rule;
+  for (size_t c = 0; c < header.size(); ++c) {
+    head[c] = header[c];
+    rule[c] = std::string(widths[c], '-');
+  }
+  addLine(text, head, widths);
+  addLine(text, rule, widths);
+  for (const Row& row : table.rows()) {
+    std::array<std::vector<std::string>, 5> cells;
+    size_t lines = 0;
+    for (size_t c = 0; c < row.size(); ++c) {
+      cells[c] = wrapped(row[c], widths[c]);
+      lines = std::max(lines, cells[c].size());
+    }
+    for (size_t l = 0; l < lines; ++l) {
+      Row line;
+      for (size_t c = 0; c < row.size(); ++c) {
+        line[c] = l < cells[c].size() ? cells[c][l] : "";
+      }
+      addLine(text, line, widths);
+    }
+  }
+  return text;
+}
+
+}  // namespace faultline

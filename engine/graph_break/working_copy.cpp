@@ -1,0 +1,96 @@
+#include "engine/graph_break/working_copy.h"
+
+#include <map>
+#include <tuple>
+
+#include <torch/csrc/jit/passes/inliner.h>
+#include <torch/csrc/jit/passes/shape_analysis.h>
+
+#include "engine/autodiff/gradient.h"
+#include "engine/support/check.h"
+
+namespace faultline {
+
+namespace {
+
+using torch::jit::Block;
+
+void stripProfileNodes(Block* block) {
+  for (auto it = block->nodes().begin(); it != block->nodes().end();) {
+    Node* node = *it++;
+    for (Block* inner : node->blocks()) {
+      stripProfileNodes(inner);
+    }
+    if (node->kind() != torch::jit::prim::profile && node->kind() != torch::jit::prim::profile_ivalue) {
+      continue;
+    }
+    for (size_t i = 0; i < node->outputs().size(); ++i) {
+      node->outputs()[i]->replaceAllUsesWith(node->input(i));
+    }
+    node->destroy();
+  }
+}
+
+std::shared_ptr<Graph> normalised(const Graph& original) {
+  auto graph = copyGraph(original);
+  inlineSubgraphs(*graph);
+  torch::jit::Inline(*graph);
+  stripProfileNodes(graph->block());
+  torch::jit::EraseShapeInformation(graph);
+  return graph;
+}
+
+std::vector<std::string> namesOfInputs(const Graph& graph) {
+  std::map<std::string, int> count;
+  for (const Value* input : graph.inputs()) {
+    ++count[input->hasDebugName() ? input->debugNameBase() : input->debugName()];
+  }
+  std::vector<std::string> names;
+  for (const Value* input : graph.inputs()) {
+    std::string base = input->hasDebugName() ? input->debugNameBase() : input->debugName();
+    names.push_back(count[base] == 1 ? base : input->debugName());
+  }
+  return names;
+}
+
+}  // namespace
+
+WorkingCopy::WorkingCopy(const Graph& original)
+    : graph(normalised(original)), names(*graph), input_names(namesOfInputs(*graph)) {
+  for (const Value* input : original.inputs()) {
+    input_types.push_back(input->type());
+  }
+  for (Node* node : graph->nodes()) {
+    index.emplace(node, nodes.size());
+    nodes.push_back(node);
+  }
+}
+
+size_t WorkingCopy::topLevel(const Node* node) const {
+  while (node->owningBlock() != graph->block()) {
+    node = node->owningBlock()->owningNode();
+  }
+  auto it = index.find(node);
+  FAULTLINE_CHECK(it != index.end(), "a node of this graph");
+  return it->second;
+}
+
+bool WorkingCopy::isGraphInput(const Value* value) const { return value->node() == graph->param_node(); }
+
+std::string WorkingCopy::valueName(const Value* value) const {
+  if (isGraphInput(value)) {
+    return input_names[value->offset()];
+  }
+  const std::string& name = names.of(value->node());
+  return value->offset() == 0 ? name : name + "." + std::to_string(value->offset());
+}
+
+bool WorkingCopy::before(const Value* a, const Value* b) const {
+  auto key = [this](const Value* value) {
+    const bool input = isGraphInput(value);
+    return std::make_tuple(!input, input ? 0 : topLevel(value->node()), value->offset());
+  };
+  return key(a) < key(b);
+}
+
+}  // namespace faultline

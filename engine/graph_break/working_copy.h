@@ -1,0 +1,33 @@
+// The graph as planning and compiling see it: a copy with subgraphs and calls inlined, profile nodes gone,
+// shapes forgotten. Made the same way by both, so that indices and names agree.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "faultline/ir.h"
+
+namespace faultline {
+
+struct WorkingCopy {
+  explicit WorkingCopy(const Graph& original);
+
+  std::shared_ptr<Graph> graph;
+  std::vector<c10::TypePtr> input_types;  // as the original had them
+  std::vector<Node*> nodes;               // top level, in order
+  std::unordered_map<const Node*, size_t> index;
+  NodeNames names;
+  std::vector<std::string> input_names;  // without libtorch's ".1", where that is unique
+
+  // Index in `nodes` of the top-level node that `node` is or stands in.
+  size_t topLevel(const Node* node) const;
+  bool isGraphInput(const Value* value) const;
+  // Name of an input or of the op that makes the value: "x", "relu_1", "max_pool2d_with_indices.1".
+  std::string valueName(const Value* value) const;
+  // Fixed order of values: graph inputs first, then by the place of their node.
+  bool before(const Value* a, const Value* b) const;
+};
+
+}  // namespace faultline

@@ -1,0 +1,215 @@
+#include "engine/runtime/compiled_graph.h"
+
+#include <ATen/SequenceNumber.h>
+#include <fmt/format.h>
+
+#include "engine/support/check.h"
+
+namespace faultline {
+
+using torch::jit::Stack;
+
+namespace {
+
+void gather(const std::vector<c10::IValue>& registers, const std::vector<Register>& from, Stack& stack) {
+  stack.reserve(from.size());
+  for (Register r : from) {
+    stack.push_back(registers[r]);
+  }
+}
+
+void scatter(Stack&& stack, const std::vector<Register>& to, std::vector<c10::IValue>& registers) {
+  FAULTLINE_CHECK(stack.size() == to.size(), "a part gives what it promised");
+  for (size_t i = 0; i < to.size(); ++i) {
+    registers[to[i]] = std::move(stack[i]);
+  }
+}
+
+void drop(std::vector<c10::IValue>& registers, const std::vector<Register>& dead) {
+  for (Register r : dead) {
+    registers[r] = c10::IValue();
+  }
+}
+
+// Nodes that eager ops made since `since` and that a value hangs on say when the piece's backward begins.
+// Returns the last of them, or `last`.
+compat::NodePtr watchEagerNodes(const c10::IValue& value, uint64_t since,
+                                const std::shared_ptr<PieceRun>& run,
+                                std::vector<torch::autograd::Node*>& watched, compat::NodePtr last) {
+  auto watch = [&](const at::Tensor& tensor) {
+    if (!tensor.defined() || !tensor.requires_grad()) {
+      return;
+    }
+    const auto& node = tensor.grad_fn();
+    if (!node || node->sequence_nr() < since || dynamic_cast<PieceNode*>(node.get())) {
+      return;
+    }
+    if (std::find(watched.begin(), watched.end(), node.get()) == watched.end()) {
+      watched.push_back(node.get());
+      node->add_pre_hook(std::make_unique<BackwardBeginHook>(run));
+    }
+    if (!last || last->sequence_nr() < node->sequence_nr()) {
+      last = node;
+    }
+  };
+  if (value.isTensor()) {
+    watch(value.toTensor());
+  } else if (value.isList() || value.isTuple() || value.isGenericDict()) {
+    value.visit([&](const c10::IValue& inner) {
+      if (inner.isTensor()) {
+        watch(inner.toTensor());
+      }
+      return false;
+    });
+  }
+  return last;
+}
+
+}  // namespace
+
+compat::NodePtr CompiledGraph::Impl::runParts(const PlacedPiece& piece, std::vector<c10::IValue>& registers,
+                                              const std::shared_ptr<PieceRun>& run) {
+  compat::NodePtr last;
+  for (const PlacedPart& placed_part : piece.parts) {
+    Stack stack;
+    gather(registers, placed_part.inputs, stack);
+    if (auto node = placed_part.part->run(stack, run)) {
+      last = std::move(node);
+    }
+    scatter(std::move(stack), placed_part.outputs, registers);
+    drop(registers, placed_part.last_used);
+  }
+  return last;
+}
+
+void CompiledGraph::Impl::runAsWritten(const PlacedPiece& piece, std::vector<c10::IValue>& registers) {
+  Stack stack;
+  gather(registers, piece.inputs, stack);
+  torch::jit::InterpreterState(torch::jit::Code(piece.as_written, "piece")).run(stack);
+  scatter(std::move(stack), piece.outputs, registers);
+}
+
+compat::NodePtr CompiledGraph::Impl::runPiece(size_t k, std::vector<c10::IValue>& registers) {
+  const PlacedPiece& piece = placed[k];
+  auto piece_run = std::make_shared<PieceRun>(timeline, static_cast<int>(k));
+  const uint64_t event = timeline->begin(TimelineEvent::What::Forward, static_cast<int>(k));
+  const uint64_t first_number = at::sequence_number::peek();
+  compat::NodePtr last;
+  try {
+    last = runParts(piece, registers, piece_run);
+  } catch (...) {
+    // Parts may stand in another order than the ops, and formulas have forwards of their own: what is thrown
+    // to the caller is what the ops as written throw, and it is thrown from a state they could have left.
+    if (pieces[k].kind == CompiledPiece::Kind::Eager || piece.ordered) {
+      throw;
+    }
+    runAsWritten(piece, registers);
+    ++reruns;
+  }
+  timeline->end(event);
+  if (at::GradMode::is_enabled()) {
+    std::vector<torch::autograd::Node*> watched;
+    for (Register r : piece.outputs) {
+      last = watchEagerNodes(registers[r], first_number, piece_run, watched, std::move(last));
+    }
+  }
+  return last;
+}
+
+void CompiledGraph::Impl::run(Stack& stack) {
+  TORCH_CHECK(stack.size() >= graph_inputs, "the graph takes ", graph_inputs, " inputs; the stack holds ",
+              stack.size());
+  setLastRun(nullptr);  // frees what the run before kept
+  std::vector<c10::IValue> values(registers);
+  for (size_t i = 0; i < graph_inputs; ++i) {
+    values[i] = std::move(stack[stack.size() - graph_inputs + i]);
+  }
+  stack.resize(stack.size() - graph_inputs);
+  std::shared_ptr<const std::vector<SeamHookEntry>> run_hooks;
+  {
+    std::lock_guard<std::mutex> lock(hooks_mutex);
+    run_hooks = hooks;
+  }
+  auto last_run = std::make_shared<LastRun>();
+  for (size_t k = 0; k < placed.size(); ++k) {
+    last_run->nodes.push_back(runPiece(k, values));
+    for (const auto& [name, seam] : seams) {
+      if (seam.piece == k && values[seam.at].isTensor()) {
+        last_run->seams.emplace(name, values[seam.at].toTensor());
+      }
+    }
+    if (run_hooks) {
+      for (const SeamHookEntry& entry : *run_hooks) {
+        const Seam& seam = seams.at(entry.seam);
+        if (seam.piece == k && values[seam.at].isTensor() && values[seam.at].toTensor().requires_grad()) {
+          values[seam.at].toTensor().register_hook(
+              [hook = entry.hook](const at::Tensor& grad) { return hook(grad); });
+        }
+      }
+    }
+    drop(values, placed[k].last_used);
+  }
+  for (const Output& output : outputs) {
+    stack.push_back(output.at ? values[*output.at] : output.constant);
+  }
+  setLastRun(std::move(last_run));
+}
+
+std::shared_ptr<const CompiledGraph::Impl::LastRun> CompiledGraph::Impl::lastRun() {
+  std::lock_guard<std::mutex> lock(last_runs_mutex);
+  auto it = last_runs.find(std::this_thread::get_id());
+  return it == last_runs.end() ? nullptr : it->second;
+}
+
+void CompiledGraph::Impl::setLastRun(std::shared_ptr<const LastRun> run) {
+  std::lock_guard<std::mutex> lock(last_runs_mutex);
+  last_runs[std::this_thread::get_id()].swap(run);
+}  // what it held before is freed outside the lock: a whole autograd graph may hang on it
+
+CompiledGraph::CompiledGraph(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+void CompiledGraph::run(Stack& stack) const { impl_->run(stack); }
+const std::vector<CompiledPiece>& CompiledGraph::pieces() const { return impl_->pieces; }
+Timeline& CompiledGraph::timeline() const { return *impl_->timeline; }
+std::shared_ptr<Graph> CompiledGraph::stitchedGraph() const { return impl_->stitch(); }
+
+Result<void> CompiledGraph::onSeam(const std::string& name, SeamHook hook) {
+  auto it = impl_->seams.find(name);
+  if (it == impl_->seams.end()) {
+    std::string known;
+    for (const auto& [seam, unused] : impl_->seams) {
+      known += (known.empty() ? "" : ", ") + seam;
+    }
+    return fail(ErrorKind::Invalid, fmt::format("'{}' does not cross a cut; what does: {}", name,
+                                                known.empty() ? "nothing" : known));
+  }
+  if (!it->second.used_inside.empty()) {
+    return fail(
+        ErrorKind::Unsupported,
+        fmt::format("'{}' is used by '{}' in the piece that makes it: a hook would see only the part of its "
+                    "gradient that comes from later pieces; cut right after '{}'",
+                    name, it->second.used_inside, name));
+  }
+  std::lock_guard<std::mutex> lock(impl_->hooks_mutex);
+  auto next = impl_->hooks ? std::make_shared<std::vector<Impl::SeamHookEntry>>(*impl_->hooks)
+                           : std::make_shared<std::vector<Impl::SeamHookEntry>>();
+  next->push_back({name, std::move(hook)});
+  impl_->hooks = std::move(next);
+  return {};
+}
+
+at::Tensor CompiledGraph::seam(const std::string& name) const {
+  auto last = impl_->lastRun();
+  if (!last) {
+    return {};
+  }
+  auto it = last->seams.find(name);
+  return it == last->seams.end() ? at::Tensor() : it->second;
+}
+
+torch::autograd::Node* CompiledGraph::pieceNode(size_t k) const {
+  auto last = impl_->lastRun();
+  return last && k < last->nodes.size() ? last->nodes[k].get() : nullptr;
+}
+
+}  // namespace faultline

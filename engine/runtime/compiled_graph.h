@@ -1,0 +1,81 @@
+// What a CompiledGraph holds: parts over numbered registers, made by compile(), run by CompiledGraph::run.
+#pragma once
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <unordered_map>
+
+#include "engine/runtime/runnable_part.h"
+#include "faultline/graph_break.h"
+
+namespace faultline {
+
+using Register = size_t;
+
+struct PlacedPart {
+  std::unique_ptr<RunnablePart> part;
+  std::vector<Register> inputs, outputs;
+  std::vector<Register> last_used;  // of registers made in this piece: nobody reads them after this part
+  std::vector<size_t> nodes;        // of the working copy, for the stitched graph
+};
+
+struct PlacedPiece {
+  std::vector<PlacedPart> parts;
+  std::vector<Register> inputs, outputs;
+  std::vector<Register> last_used;  // nobody reads them after this piece
+  std::shared_ptr<torch::jit::Graph> as_written;
+  bool ordered = false;  // draws random numbers, prints: cannot be run again
+};
+
+struct Seam {
+  Register at;
+  size_t piece;             // that makes it
+  std::string used_inside;  // op of that piece that uses it too: no hooks then
+};
+
+struct CompiledGraph::Impl {
+  std::shared_ptr<Timeline> timeline = std::make_shared<Timeline>();
+  std::vector<CompiledPiece> pieces;
+  std::vector<PlacedPiece> placed;
+  size_t registers = 0;  // graph inputs come first
+  size_t graph_inputs = 0;
+  struct Output {
+    std::optional<Register> at;
+    c10::IValue constant;
+  };
+  std::vector<Output> outputs;
+  std::map<std::string, Seam> seams;
+  std::function<std::shared_ptr<torch::jit::Graph>()> stitch;
+
+  void run(torch::jit::Stack& stack);
+
+  struct SeamHookEntry {
+    std::string seam;
+    SeamHook hook;
+  };
+  std::mutex hooks_mutex;
+  std::shared_ptr<const std::vector<SeamHookEntry>> hooks;  // replaced, never changed: runs keep theirs
+
+  // The last run of each thread that ran.
+  struct LastRun {
+    std::vector<compat::NodePtr> nodes;
+    std::map<std::string, at::Tensor> seams;
+  };
+  std::mutex last_runs_mutex;
+  std::unordered_map<std::thread::id, std::shared_ptr<const LastRun>> last_runs;
+  std::shared_ptr<const LastRun> lastRun();
+  void setLastRun(std::shared_ptr<const LastRun> run);
+
+  std::atomic<size_t> reruns{
+      0};  // pieces that threw compiled and did not throw as written: expected to stay 0
+
+ private:
+  compat::NodePtr runPiece(size_t k, std::vector<c10::IValue>& registers);
+  compat::NodePtr runParts(const PlacedPiece& piece, std::vector<c10::IValue>& registers,
+                           const std::shared_ptr<PieceRun>& run);
+  void runAsWritten(const PlacedPiece& piece, std::vector<c10::IValue>& registers);
+};
+
+}  // namespace faultline

@@ -1,0 +1,53 @@
+// A part made ready to run: its ops as written, and, where it is compiled, differentiated code per set of
+// inputs that require grad.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include <ATen/core/stack.h>
+
+#include "engine/runtime/piece_node.h"
+
+namespace faultline {
+
+class RunnablePart {
+ public:
+  // `graph`: the part as a graph of its own. `expected`: which inputs will require grad as far as types say;
+  // that variant is made now. `reason` gets why it cannot be, and the part is eager then.
+  RunnablePart(std::shared_ptr<torch::jit::Graph> graph, bool compile, const InputMask& expected);
+  ~RunnablePart();
+
+  bool compiled() const { return compiled_; }
+  const std::string& reason() const { return reason_; }  // of an autodiff that refused
+  const std::shared_ptr<torch::jit::Graph>& graph() const { return graph_; }
+  const InputMask& expected() const { return expected_; }
+  const PartVariant* expectedVariant()
+      const;  // nullptr: not compiled, or nothing is expected to require grad
+
+  // Replaces the inputs on the stack by the outputs. Returns the autograd node, or nullptr where none was
+  // made. Any number of threads at once.
+  compat::NodePtr run(torch::jit::Stack& stack, const std::shared_ptr<PieceRun>& piece_run) const;
+
+ private:
+  struct Slot;
+  // False: something about the inputs is not what the formulas were checked for, so the ops run as written.
+  bool fitsFormulas(const torch::jit::Stack& inputs, InputMask& requires_grad) const;
+  std::shared_ptr<const PartVariant> variantFor(const InputMask& requires_grad) const;
+  compat::NodePtr runCompiled(const std::shared_ptr<const PartVariant>& variant, torch::jit::Stack& stack,
+                              const std::shared_ptr<PieceRun>& piece_run) const;
+
+  std::shared_ptr<torch::jit::Graph> graph_;
+  torch::jit::Code plain_;
+  InputMask expected_;
+  bool compiled_ = false;
+  bool may_pass_through_ = false;  // an op may give back its argument
+  std::string reason_;
+  std::vector<size_t> tensor_inputs_;
+  std::vector<at::ScalarType> constant_dtypes_;
+  // Variants are only ever added, at the front: readers need no lock.
+  mutable std::atomic<Slot*> slots_{nullptr};
+  mutable std::mutex adding_;
+};
+
+}  // namespace faultline

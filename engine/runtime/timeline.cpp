@@ -1,0 +1,122 @@
+#include "faultline/timeline.h"
+
+#include <chrono>
+
+#include <nlohmann/json.hpp>
+
+namespace faultline {
+
+namespace {
+
+int64_t nanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+constexpr double open_end = -1;
+
+const char* nameOf(TimelineEvent::What what) {
+  switch (what) {
+    case TimelineEvent::What::Forward:
+      return "forward";
+    case TimelineEvent::What::Backward:
+      return "backward";
+    default:
+      return "hook";
+  }
+}
+
+}  // namespace
+
+Timeline::Timeline() : start_ns_(nanoseconds()) {}
+
+double Timeline::now() const { return static_cast<double>(nanoseconds() - start_ns_) / 1000; }
+
+uint64_t Timeline::begin(TimelineEvent::What what, int piece, std::string name) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (what != TimelineEvent::What::Hook) {
+    last_backward_ = what == TimelineEvent::What::Backward ? piece : -1;
+  }
+  events_.push_back({next_seq_, what, piece, std::move(name), now(), open_end});
+  if (events_.size() > capacity) {
+    events_.pop_front();
+  }
+  return next_seq_++;
+}
+
+void Timeline::end(uint64_t seq) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (events_.empty() || seq < events_.front().seq || seq >= next_seq_) {
+    return;  // dropped, or of a time before clear()
+  }
+  events_[seq - events_.front().seq].end_us = now();
+}
+
+void Timeline::hook(std::string name) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const double at = now();
+  events_.push_back({next_seq_++, TimelineEvent::What::Hook, last_backward_, std::move(name), at, at});
+  if (events_.size() > capacity) {
+    events_.pop_front();
+  }
+}
+
+std::vector<TimelineEvent> Timeline::events() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<TimelineEvent> result(events_.begin(), events_.end());
+  // An eager piece has no end of its own: it lasts until a piece begins again.
+  double next_begin = open_end;
+  for (auto it = result.rbegin(); it != result.rend(); ++it) {
+    if (it->end_us == open_end) {
+      it->end_us = next_begin == open_end ? result.back().begin_us : next_begin;
+    }
+    if (it->what != TimelineEvent::What::Hook) {
+      next_begin = it->begin_us;
+    }
+  }
+  return result;
+}
+
+void Timeline::clear() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  events_.clear();
+  last_backward_ = -1;
+  start_ns_ = nanoseconds();
+}
+
+std::string Timeline::chromeTrace() const {
+  nlohmann::json trace = nlohmann::json::array();
+  std::vector<bool> named;
+  for (const TimelineEvent& event : events()) {
+    const size_t lane = static_cast<size_t>(event.piece + 1);
+    if (lane >= named.size()) {
+      named.resize(lane + 1, false);
+    }
+    if (!named[lane]) {
+      named[lane] = true;
+      trace.push_back({{"ph", "M"},
+                       {"name", "thread_name"},
+                       {"pid", 1},
+                       {"tid", lane},
+                       {"args", {{"name", lane == 0 ? "outside" : "piece" + std::to_string(event.piece)}}}});
+    }
+    nlohmann::json row = {{"name", event.name.empty() ? nameOf(event.what) : event.name},
+                          {"cat", nameOf(event.what)},
+                          {"pid", 1},
+                          {"tid", lane},
+                          {"ts", event.begin_us},
+                          {"args", {{"seq", event.seq}}}};
+    if (event.what == TimelineEvent::What::Hook) {
+      row["ph"] = "i";
+      row["s"] = "t";
+    } else {
+      row["ph"] = "X";
+      row["dur"] = event.end_us - event.begin_us;
+    }
+    trace.push_back(std::move(row));
+  }
+  return nlohmann::json{{"traceEvents", std::move(trace)}, {"displayTimeUnit", "ns"}}.dump();
+}
+
+}  // namespace faultline
