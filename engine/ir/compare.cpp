@@ -124,7 +124,7 @@ class Comparison {
       return;
     }
     for (size_t i = 0; i < a.size(); ++i) {
-      if (*a[i]->type() != *b[i]->type()) {
+      if (!sameType(a[i]->type(), b[i]->type())) {
         report(fmt::format("{} {} has type {} against {}{}", what, i, writeType(*a[i]->type()),
                            writeType(*b[i]->type()), place));
       }

@@ -18,8 +18,6 @@ bool sameComplex(c10::complex<double> a, c10::complex<double> b) {
   return sameDouble(a.real(), b.real()) && sameDouble(a.imag(), b.imag());
 }
 
-bool sameType(const c10::TypePtr& a, const c10::TypePtr& b) { return *a == *b; }
-
 bool sameGenericDict(const c10::IValue& a, const c10::IValue& b) {
   const auto dict_a = a.toGenericDict();
   const auto dict_b = b.toGenericDict();
@@ -44,6 +42,10 @@ bool sameElements(const Elements& a, const Elements& b, Same same) {
 }
 
 }  // namespace
+
+bool sameType(const c10::TypePtr& a, const c10::TypePtr& b) {
+  return *a == *b || (a->kind() == c10::TypeKind::FunctionType && b->kind() == c10::TypeKind::FunctionType);
+}
 
 bool sameIValue(const c10::IValue& a, const c10::IValue& b) {
   if (a.tagKind() != b.tagKind()) {

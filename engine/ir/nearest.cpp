@@ -33,16 +33,28 @@ size_t editDistance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string nearestName(std::string_view wanted, const std::vector<std::string>& candidates) {
-  const auto best =
-      std::min_element(candidates.begin(), candidates.end(), [&](const std::string& a, const std::string& b) {
-        return editDistance(wanted, a) < editDistance(wanted, b);
-      });
-  return best == candidates.end() ? std::string() : *best;
+  const std::string* nearest = nullptr;
+  size_t least = 0;
+  for (const std::string& candidate : candidates) {
+    const size_t distance = editDistance(wanted, candidate);
+    if (nearest == nullptr || distance < least) {
+      nearest = &candidate;
+      least = distance;
+    }
+  }
+  return nearest == nullptr ? std::string() : *nearest;
 }
 
 std::string didYouMean(std::string_view wanted, const std::vector<std::string>& candidates) {
-  const std::string nearest = nearestName(wanted, candidates);
   const size_t slips = std::max<size_t>(1, std::min(wanted.size(), kCompared) / 3);
+  // Among thousands of operators only those of about the same length can be near.
+  std::vector<std::string> alike;
+  for (const std::string& candidate : candidates) {
+    if (candidate.size() + slips >= wanted.size() && candidate.size() <= wanted.size() + slips) {
+      alike.push_back(candidate);
+    }
+  }
+  const std::string nearest = nearestName(wanted, alike);
   if (nearest.empty() || editDistance(wanted, nearest) > slips) {
     return "";
   }

@@ -23,8 +23,8 @@ bool isNumber(std::string_view text) {
 // "prim::DifferentiableGraph_0" -> "prim::DifferentiableGraph"; empty: no number at the end.
 std::string withoutNumber(const std::string& kind) {
   const size_t underscore = kind.rfind('_');
-  if (underscore == std::string::npos || underscore == 0 || underscore + 1 == kind.size() || kind[underscore - 1] == ':' ||
-      !isNumber(std::string_view(kind).substr(underscore + 1))) {
+  if (underscore == std::string::npos || underscore == 0 || underscore + 1 == kind.size() ||
+      kind[underscore - 1] == ':' || !isNumber(std::string_view(kind).substr(underscore + 1))) {
     return "";
   }
   return kind.substr(0, underscore);

@@ -7,6 +7,7 @@
 
 #include "engine/ir/base64.h"
 #include "engine/ir/element.h"
+#include "engine/ir/guarded.h"
 #include "engine/ir/tensor_data.h"
 #include "engine/ir/type_reader.h"
 
@@ -24,16 +25,8 @@ struct Layout {
 
 template <class Make>
 at::Tensor made(const Lexer& lexer, size_t begin, Make make) {
-  std::string why;
-  try {
-    return make();
-  } catch (const c10::Error& error) {
-    why = error.what_without_backtrace();
-  } catch (const std::exception& error) {
-    why = error.what();
-  }
-  lexer.failAt(begin, "torch cannot make this tensor: " + why.substr(0, why.find('\n')),
-               ErrorKind::Unsupported);
+  return guarded(lexer, begin, ErrorKind::Unsupported,
+                 "torch cannot make this tensor: ", [&]() -> at::Tensor { return make(); });
 }
 
 std::optional<std::vector<int64_t>> contiguousStrides(const std::vector<int64_t>& sizes) {
@@ -222,6 +215,10 @@ at::Tensor readTensorFrom(Lexer& lexer) {
     return at::Tensor();
   }
   const size_t begin = lexer.peek().begin;
+  if (lexer.peek().is("unsupported")) {
+    lexer.failAt(begin, "this tensor has a layout or dtype that text has no form for",
+                 ErrorKind::Unsupported);
+  }
   const auto type = readTypeFrom(lexer)->cast<c10::TensorType>();
   if (!type) {
     lexer.failAt(begin, "expected the type of a tensor");

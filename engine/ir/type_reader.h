@@ -9,6 +9,11 @@ namespace faultline {
 // Takes one type from the lexer; throws ReadFailure.
 c10::TypePtr readTypeFrom(Lexer& lexer);
 
+// The rest of a tensor type whose name is taken: fields and [Undefined]. `unranked`: it was written as Tensor
+// or FloatTensor; otherwise as Float, and no size means no dimension.
+c10::TypePtr readTensorTypeFrom(Lexer& lexer, size_t begin, std::optional<c10::ScalarType> dtype,
+                                bool unranked);
+
 // One dtype by the name that types use ("Float", "BFloat16"); nullopt: there is none.
 std::optional<c10::ScalarType> dtypeByName(std::string_view name);
 

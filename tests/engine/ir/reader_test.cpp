@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/runtime/interpreter.h>
 
 #include <cmath>
 
@@ -447,8 +448,6 @@ TEST(ReaderErrors, HaveLineColumnAndExpectation) {
               HasSubstr("3:5: expected 'block0' next, found 'block1'"));
   EXPECT_THAT(readError("graph(%m : __torch__.Net):\n  return ()\n"),
               HasSubstr("1:12: type '__torch__…' needs the module"));
-  EXPECT_THAT(readError("graph():\n  %f : Function = prim::Constant[name=\"g\"]()\n  return ()\n"),
-              HasSubstr("needs the module"));
   EXPECT_THAT(readError("graph(%\"\" : int):\n  return ()\n"), HasSubstr("needs a name"));
   EXPECT_THAT(readError("graph(%x.1234567890123456789 : int):\n  return ()\n"),
               HasSubstr("at most 18 digits"));
@@ -468,6 +467,32 @@ TEST(ReaderErrors, OutputsOfANodeAreNotSeenByItsBlocks) {
   EXPECT_THAT(
       readError("graph(%c : bool):\n  %r : bool = prim::If(%c)\n    block0():\n      %r : bool = my::op()\n"),
       HasSubstr("4:7: '%r' is made twice"));
+}
+
+// The body of a function is not part of the text, but graphs that keep an unused one (every inlined module
+// does) run.
+TEST(Reader, FunctionsAreKnownByNameOnly) {
+  const auto graph = mustRead(R"IR(
+graph(%x : Tensor):
+  %f : Function = prim::Constant[name="relu", fallback=1]()
+  %y : Tensor = aten::relu(%x)
+  return (%y)
+)IR");
+  expectRoundTrip(*graph);
+  torch::jit::Stack stack = {at::ones({2})};
+  torch::jit::InterpreterState(torch::jit::Code(graph, "f")).run(stack);
+  EXPECT_EQ(stack.size(), 1U);
+
+  const auto caller = mustRead(R"IR(
+graph(%x : Tensor):
+  %f : Function = prim::Constant[name="relu"]()
+  %y : Tensor = prim::CallFunction(%f, %x)
+  return (%y)
+)IR");
+  expectRoundTrip(*caller);
+  EXPECT_FALSE(verifyGraph(*caller));
+  stack = {at::ones({2})};
+  EXPECT_ANY_THROW(torch::jit::InterpreterState(torch::jit::Code(caller, "f")).run(stack));
 }
 
 // What a sibling block made is known, as in libtorch's parser: whether it may be used is for verifyGraph to

@@ -100,6 +100,7 @@ TEST(Types, TextThatIsItsOwnWriting) {
            "QScheme",
            "Storage",
            "Capsule",
+           "Function",
            "list",
            "tuple",
            "SymInt",
