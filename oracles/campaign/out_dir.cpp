@@ -235,7 +235,8 @@ std::string slugOf(const std::string& signature) {
   std::string dashed = signature;
   std::replace(dashed.begin(), dashed.end(), '/', '-');
   std::string slug = wordOf(dashed, kLimit);
-  if (slug == dashed && std::count(signature.begin(), signature.end(), '-') == 0 && slug.front() != '.') {
+  slug.erase(0, slug.find_first_not_of('.'));  // no hidden folders
+  if (slug == dashed && std::count(signature.begin(), signature.end(), '-') == 0) {
     return slug;
   }
   // Something was lost: a hash (FNV-1a) keeps two signatures apart.

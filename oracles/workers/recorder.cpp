@@ -7,8 +7,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include "engine/support/check.h"
 #include "oracles/workers/system.h"
@@ -205,11 +203,11 @@ void FlightRecorder::step(std::string_view lane, int run, std::string_view phase
 }
 
 Result<FlightRecord> readFlightRecord(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return tl::make_unexpected(systemError(path, "read the flight recorder", errno));
+  const Result<std::string> read = readWholeFile(path, kDataStart + kMaxData);
+  if (!read) {
+    return tl::make_unexpected(read.error());
   }
-  const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const std::string& bytes = *read;
   if (bytes.size() < kDataStart || std::memcmp(bytes.data(), kMagic, sizeof(kMagic)) != 0) {
     return tl::make_unexpected(Error{ErrorKind::Invalid, "not a flight recorder", path, std::nullopt});
   }

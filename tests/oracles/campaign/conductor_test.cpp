@@ -147,11 +147,11 @@ TEST(Conductor, PassesErrorsOn) {
     return Conductor::Then::GoOn;
   };
   EXPECT_EQ(conductor.run(0, count(3), never).error().message, "broken");
-  runner.broken = false;
+  Backwards whole(2);
   const auto refuses = [](uint64_t, const JobOutcome&) -> Result<Conductor::Then> {
     return fail(ErrorKind::Io, "disk full");
   };
-  Conductor other(runner, nullptr, std::nullopt);
+  Conductor other(whole, nullptr, std::nullopt);
   EXPECT_EQ(other.run(0, count(3), refuses).error().message, "disk full");
 }
 
