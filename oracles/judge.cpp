@@ -48,6 +48,8 @@ class DoubleByDefault {
 };
 
 Trace runLane(const LaneInfo& lane, const Case& c, const JudgeOptions& options) {
+  // Before the first phase: a lane may die while it prepares its graph.
+  if (options.step) options.step(lane.name, 0, "prepare");
   const StepReports reports(options, lane.name);
   const std::unique_ptr<Lane> made = lane.make();
   if (made == nullptr) {

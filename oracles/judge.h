@@ -18,7 +18,8 @@ struct JudgeOptions {
   std::vector<std::string> oracles;  // oracle names; empty: all
   OracleOptions oracle;
   bool confirm_in_float64 = true;
-  // Called before each step, for the flight recorder: lane, run, phase ("reference", 0, "forward").
+  // Called before each step, for the flight recorder: lane, run, phase ("reference", 0, "forward"); the phase
+  // before a lane's first is "prepare".
   std::function<void(const std::string& lane, int run, const std::string& phase)> step;
 };
 
