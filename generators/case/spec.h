@@ -71,6 +71,9 @@ Result<void> checkInputSpec(const InputSpec& spec);
 Result<at::ScalarType> readDtype(std::string_view text);
 std::string writeDtype(at::ScalarType dtype);
 
+// The same values in another dtype, as far as it can hold them.
+void changeDtype(InputSpec& spec, at::ScalarType dtype);
+
 // The values: the same bytes for the same (spec, seed) on every compiler and machine. A spec without a seed
 // of its own draws from a stream of (seed, position), the position being earlier.size(): equal on every run
 // of a case. `earlier` inputs are what SameAs refers to. `type`, where known, says what an empty list or a

@@ -107,7 +107,9 @@ std::string whyNotFits(const InputSpec& spec, const c10::Type& type, const std::
   using Kind = InputSpec::Kind;
   if (spec.kind == Kind::SameAs) {
     if (spec.same_as >= earlier.size()) return fmt::format("@{} is not an earlier input", spec.same_as);
-    return whyNotFits(earlier[spec.same_as], type, earlier);
+    // Only what stood before that input counts for it, so a circle ends.
+    auto end = earlier.begin() + static_cast<std::ptrdiff_t>(spec.same_as);
+    return whyNotFits(*end, type, {earlier.begin(), end});
   }
   if (type.kind() == c10::TypeKind::AnyType) return "";
   if (type.kind() == c10::TypeKind::OptionalType) {

@@ -15,13 +15,6 @@ bool isWord(std::string_view text) {
   return !text.empty() && scanner.word() == text;
 }
 
-// Values stand as they are where that reads back.
-std::string optionValue(const std::string& value) {
-  bool plain = !value.empty() && value.front() != '"' && value.front() != ' ' && value.back() != ' ';
-  for (char c : value) plain = plain && static_cast<unsigned char>(c) >= 0x20;
-  return plain ? value : quote(value);
-}
-
 class TapeReader {
  public:
   explicit TapeReader(std::string_view text) : scanner_(text) {}
@@ -48,20 +41,9 @@ class TapeReader {
       std::string_view name = ahead.word();
       if (name.empty() || !ahead.accept(":")) return {};
       scanner_ = ahead;
-      scanner_.skipBlanks();
-      std::string value;
-      if (scanner_.peek() == '"') {
-        auto quoted = scanner_.quoted();
-        if (!quoted) return tl::make_unexpected(quoted.error());
-        value = std::move(*quoted);
-        scanner_.skipBlanks();
-        if (scanner_.peek() == '\r') scanner_.advance();
-        if (!scanner_.atLineEnd()) return scanner_.expected("the end of the line");
-      } else {
-        value = scanner_.takeLine();
-        while (!value.empty() && (value.back() == ' ' || value.back() == '\t')) value.pop_back();
-      }
-      tape_.options.emplace_back(name, std::move(value));
+      auto value = scanner_.freeText();
+      if (!value) return tl::make_unexpected(value.error());
+      tape_.options.emplace_back(name, std::move(*value));
     }
   }
 
@@ -115,7 +97,8 @@ class TapeWriter {
 
   std::string write() {
     out_ = "faultline tape 1\n";
-    for (const auto& [name, value] : tape_.options) out_ += fmt::format("{}: {}\n", name, optionValue(value));
+    for (const auto& [name, value] : tape_.options)
+      out_ += fmt::format("{}: {}\n", name, writeFreeText(value));
     for (const TapeSpan& span : tape_.spans) {
       size_t end = open_.empty() ? tape_.choices.size() : open_.back();
       while (!open_.empty() && (open_.size() > span.depth || span.begin > end)) {

@@ -191,6 +191,23 @@ Result<std::string> Scanner::quoted() {
   return out;
 }
 
+Result<std::string> Scanner::freeText() {
+  skipBlanks();
+  if (peek() == '"') {
+    auto text = quoted();
+    if (!text) return text;
+    skipBlanks();
+    if (!atLineEnd() && peek() != '#' && peek() != '\r') return expected("the end of the line");
+    while (!atLineEnd()) ++position_;
+    return text;
+  }
+  std::string_view line = rest().substr(0, rest().find('\n'));
+  advance(line.size());
+  while (!line.empty() && (line.back() == ' ' || line.back() == '\t' || line.back() == '\r'))
+    line.remove_suffix(1);
+  return std::string(line);
+}
+
 tl::unexpected<Error> Scanner::expected(std::string_view what, ErrorKind kind) const {
   std::string got = "the end";
   if (!atEnd()) {
@@ -201,6 +218,12 @@ tl::unexpected<Error> Scanner::expected(std::string_view what, ErrorKind kind) c
 }
 
 std::string quote(std::string_view text) { return '"' + escaped(text, /*keep_high_bytes=*/true) + '"'; }
+
+std::string writeFreeText(std::string_view text) {
+  bool plain = text.empty() || (text.front() != '"' && text.front() != ' ' && text.back() != ' ');
+  for (char c : text) plain = plain && static_cast<unsigned char>(c) >= 0x20;
+  return plain ? std::string(text) : quote(text);
+}
 
 std::string writeDouble(double value) {
   if (std::isnan(value)) return std::signbit(value) ? "-nan" : "nan";

@@ -40,6 +40,10 @@ class Scanner {
   Result<double> number(std::string_view what);  // with inf, nan and a sign
   Result<std::string> quoted();                  // "…" with \" \\ \n \t \r \xNN
 
+  // The rest of the line as it is, blanks around it left out; or a quoted string, a comment behind it
+  // allowed.
+  Result<std::string> freeText();
+
   // "expected WHAT, got …" at the current place.
   tl::unexpected<Error> expected(std::string_view what, ErrorKind kind = ErrorKind::Syntax) const;
 
@@ -50,6 +54,8 @@ class Scanner {
 };
 
 std::string quote(std::string_view text);  // what Scanner::quoted reads back
+std::string writeFreeText(
+    std::string_view text);             // what Scanner::freeText reads back: quoted where it has to be
 std::string writeDouble(double value);  // the shortest text that Scanner::number reads back to the same value
 // For messages: at most `limit` bytes, unprintable ones as \xNN.
 std::string printable(std::string_view text, size_t limit = 32);

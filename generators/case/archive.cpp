@@ -1,0 +1,225 @@
+// Saved modules: the graph of `forward` with the module's tensors as inputs.
+#include <fmt/format.h>
+#include <torch/csrc/jit/api/function_impl.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include "engine/support/check.h"
+#include "generators/case/flatten.h"
+#include "generators/case/model.h"
+#include "generators/case/spec_of.h"
+
+namespace faultline {
+namespace {
+
+using torch::jit::Block;
+using torch::jit::Graph;
+using torch::jit::Node;
+using torch::jit::Value;
+namespace prim = torch::jit::prim;
+
+// Values of small models stay numbers that a person can read.
+constexpr int64_t kReadableElements = 4096;
+// As base64 they still fit into a file of 64 MiB.
+constexpr int64_t kMaxBytes = int64_t{32} << 20;
+
+tl::unexpected<Error> unsupported(std::string message) {
+  return fail(ErrorKind::Unsupported, std::move(message));
+}
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+
+// Parameters and buffers in the order of their declaration, submodules where they stand, shared tensors once.
+void collectTensors(const torch::jit::Module& module, const std::string& prefix,
+                    std::vector<NamedTensor>& found) {
+  c10::ClassTypePtr type = module.type();
+  for (size_t slot = 0; slot < type->numAttributes(); ++slot) {
+    const c10::IValue& value = module._ivalue()->getSlot(slot);
+    std::string name = prefix + type->getAttributeName(slot);
+    if (value.isModule()) {
+      collectTensors(value.toModule(), name + ".", found);
+    } else if (value.isTensor() && value.toTensor().defined() &&
+               (type->is_parameter(slot) || type->is_buffer(slot))) {
+      bool known = std::any_of(found.begin(), found.end(), [&](const NamedTensor& other) {
+        return other.tensor.is_same(value.toTensor());
+      });
+      if (!known) found.push_back({std::move(name), value.toTensor()});
+    }
+  }
+}
+
+// Turns uses of the module's attributes into uses of inputs and constants.
+class AttributeLowering {
+ public:
+  AttributeLowering(Graph& graph, const torch::jit::Module& module) : graph_(graph) {
+    objects_.emplace(graph.inputs().at(0), Object{module._ivalue(), ""});
+    std::vector<NamedTensor> tensors;
+    collectTensors(module, "", tensors);
+    for (NamedTensor& tensor : tensors) addInput(std::move(tensor));
+  }
+
+  // Inputs stand behind those that the graph had, in the order of tensors(); the module is no input any more.
+  Result<void> run() {
+    if (auto lowered = lower(graph_.block()); !lowered) return lowered;
+    for (auto at = doomed_.rbegin(); at != doomed_.rend(); ++at) (*at)->destroy();
+    FAULTLINE_CHECK(!graph_.inputs().at(0)->hasUses(), "every use of the module is lowered or refused");
+    graph_.eraseInput(0);
+    return {};
+  }
+
+  const std::vector<NamedTensor>& tensors() const { return tensors_; }
+
+ private:
+  struct Object {
+    c10::intrusive_ptr<c10::ivalue::Object> value;
+    std::string path;
+  };
+
+  Value* addInput(NamedTensor tensor) {
+    Value* input = graph_.addInput();
+    input->setType(c10::TensorType::get());
+    inputs_.emplace(tensor.tensor.unsafeGetTensorImpl(), input);
+    tensors_.push_back(std::move(tensor));
+    return input;
+  }
+
+  Result<void> lower(Block* block) {
+    for (Node* node : block->nodes()) {
+      for (Value* input : node->inputs()) {
+        if (objects_.count(input) == 0) continue;
+        if (node->kind() != prim::GetAttr) return refuse(node, objects_.at(input).path);
+        if (auto lowered = lowerGet(node, objects_.at(input)); !lowered) return lowered;
+      }
+      for (Block* inner : node->blocks()) {
+        if (auto lowered = lower(inner); !lowered) return lowered;
+      }
+    }
+    for (Value* output : block->outputs()) {
+      if (objects_.count(output) != 0)
+        return unsupported("forward returns a module or chooses one at run time");
+    }
+    return {};
+  }
+
+  static tl::unexpected<Error> refuse(const Node* node, const std::string& path) {
+    std::string of = path.empty() ? "the module" : fmt::format("'{}'", path);
+    if (node->kind() == prim::SetAttr) {
+      return unsupported(
+          fmt::format("forward assigns attribute '{}' of {}: a graph can only write into its tensors",
+                      node->s(torch::jit::attr::name), of));
+    }
+    return unsupported(fmt::format("{} takes {} as a value", node->kind().toQualString(), of));
+  }
+
+  Result<void> lowerGet(Node* node, const Object& object) {
+    const std::string& attribute = node->s(torch::jit::attr::name);
+    std::string name = object.path.empty() ? attribute : object.path + "." + attribute;
+    c10::IValue value = object.value->getAttr(attribute);
+    doomed_.push_back(node);
+    if (value.isObject()) {
+      objects_.emplace(node->output(), Object{value.toObject(), std::move(name)});
+      return {};
+    }
+    Value* replacement = nullptr;
+    if (value.isTensor() && value.toTensor().defined()) {
+      auto known = inputs_.find(value.toTensor().unsafeGetTensorImpl());
+      // A tensor that is neither parameter nor buffer is met here for the first time.
+      replacement = known != inputs_.end() ? known->second : addInput({std::move(name), value.toTensor()});
+    } else {
+      torch::jit::WithInsertPoint guard(node);
+      auto constant = torch::jit::tryInsertConstant(graph_, value);
+      if (!constant) {
+        return unsupported(fmt::format("attribute '{}' of type {} can be neither an input nor a constant",
+                                       name, node->output()->type()->repr_str()));
+      }
+      replacement = *constant;
+    }
+    node->output()->replaceAllUsesWith(replacement);
+    return {};
+  }
+
+  Graph& graph_;
+  std::unordered_map<Value*, Object> objects_;
+  std::unordered_map<c10::TensorImpl*, Value*> inputs_;
+  std::vector<NamedTensor> tensors_;
+  std::vector<Node*> doomed_;
+};
+
+// What can stand behind '%' and in `--input`: "fc1.weight" is "fc1_weight", "0.weight" is "p_0_weight".
+std::string graphName(const std::string& name) {
+  std::string out = name;
+  for (char& c : out) {
+    bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    if (!word) c = '_';
+  }
+  return out.empty() || (out[0] >= '0' && out[0] <= '9') ? "p_" + out : out;
+}
+
+Result<void> describeTensors(Model& model, const std::vector<NamedTensor>& tensors) {
+  int64_t elements = 0, bytes = 0;
+  for (const NamedTensor& named : tensors) {
+    if (named.tensor.layout() != at::kStrided) {
+      return unsupported(
+          fmt::format("'{}' is sparse: only dense tensors can be inputs of a case", named.name));
+    }
+    elements += named.tensor.numel();
+    bytes += static_cast<int64_t>(named.tensor.nbytes());
+  }
+  if (bytes > kMaxBytes) {
+    return unsupported(
+        fmt::format("the module's tensors take {} MiB: a case, which holds them, has room for {} MiB",
+                    (bytes >> 20) + 1, kMaxBytes >> 20));
+  }
+  for (const NamedTensor& named : tensors) {
+    auto spec = specOfTensor(named.tensor, /*readable=*/elements <= kReadableElements);
+    if (!spec) return unsupported(fmt::format("'{}': {}", named.name, spec.error().message));
+    model.graph->inputs().at(model.inputs.size())->setDebugName(graphName(named.name));
+    model.inputs.push_back({named.name, std::move(*spec), true});
+  }
+  return {};
+}
+
+Result<Model> lowerModule(const torch::jit::Module& module) {
+  auto method = module.find_method("forward");
+  if (!method) return unsupported("this module has no method 'forward'");
+  Model model;
+  model.source_kind = "archive";
+  model.graph = torch::jit::toGraphFunction(method->function()).graph()->copy();
+  if (auto flat = flattenCalls(*model.graph); !flat) return tl::make_unexpected(flat.error());
+  AttributeLowering lowering(*model.graph, module);
+  if (auto lowered = lowering.run(); !lowered) return tl::make_unexpected(lowered.error());
+  const auto& arguments = method->function().getSchema().arguments();
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    ModelInput input{arguments[i].name(), std::nullopt, false};
+    if (arguments[i].default_value()) input.spec = specOfValue(*arguments[i].default_value());
+    model.graph->inputs().at(i - 1)->setDebugName(input.name);
+    model.inputs.push_back(std::move(input));
+  }
+  if (auto described = describeTensors(model, lowering.tensors()); !described) {
+    return tl::make_unexpected(described.error());
+  }
+  return model;
+}
+
+// The first line says it; what follows is libtorch's stack.
+std::string firstLine(std::string_view what) { return std::string(what.substr(0, what.find('\n'))); }
+
+}  // namespace
+
+Result<Model> modelFromArchive(const std::string& path) {
+  try {
+    return lowerModule(torch::jit::load(path, at::Device(at::kCPU)));
+  } catch (const c10::Error& error) {
+    return unsupported("is no saved TorchScript module (torch.jit.save makes one): " +
+                       firstLine(error.what_without_backtrace()));
+  } catch (const std::exception& error) {
+    return unsupported("is no saved TorchScript module (torch.jit.save makes one): " +
+                       firstLine(error.what()));
+  }
+}
+
+}  // namespace faultline
