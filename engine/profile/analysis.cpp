@@ -42,7 +42,7 @@ void Analysis::observe() {
     } else {
       fact = pool_.intern(factOf(step.node, mode, reasons_));
     }
-    observations_.push_back({ref.id, Program::before(i), step.control, fact, step.node});
+    observations_.push_back({ref.id, FlowProgram::before(i), step.control, fact, step.node});
   }
 }
 
@@ -85,8 +85,8 @@ std::vector<int32_t> Analysis::writesFor(uint8_t fields) const {
                            (write.root >= 0 && const_cast<Objects&>(objects_).hasUngradedView(write.root)));
       bool carries = true;
       if (write.root >= 0 && !flows_.empty()) {
-        carries =
-            carriesGradient(pool_[flowFor(kIdentity).answer(write.root, Program::before(write.step))].dtype);
+        carries = carriesGradient(
+            pool_[flowFor(kIdentity).answer(write.root, FlowProgram::before(write.step))].dtype);
       }
       matters = matters || write.lowers || (raises && carries);
     }
@@ -135,7 +135,7 @@ Answer Analysis::answer(const Value* value, int32_t step) const {
     result.fact = pool_.uniform(CellState::Nothing, reasons_.of(ReasonKind::NotTensor));
     return result;
   }
-  const Pos at = Program::before(step);
+  const Pos at = FlowProgram::before(step);
   result.fact = flows_[0]->answer(ref.id, at);
   for (size_t i = 1; i < flows_.size(); ++i) {
     result.fact = pool_.overlay(result.fact, flows_[i]->answer(ref.id, at), flows_[i]->fields());
@@ -164,7 +164,7 @@ FactId Analysis::withClone(FactId fact, const Value* value, int32_t root, int32_
     Fact merged = pool_[fact];
     const auto fill = [&](uint8_t fields) {
       const Flow& flow = flowFor(static_cast<Fields>(fields));
-      if (flow.epoch(root, Program::before(at)) != flow.epoch(root, Program::before(step)))
+      if (flow.epoch(root, FlowProgram::before(at)) != flow.epoch(root, FlowProgram::before(step)))
         keepOnly(said, kAllFields & ~fields);
     };
     fill(kIdentity);

@@ -19,7 +19,7 @@ class Analysis {
   explicit Analysis(const Graph& graph, GradMode caller = GradMode::On);
   Analysis(const Analysis&) = delete;
 
-  const Program& program() const { return program_; }
+  const FlowProgram& program() const { return program_; }
   const Objects& objects() const { return objects_; }
   const GradModes& modes() const { return modes_; }
   FactPool& pool() const { return pool_; }
@@ -41,7 +41,7 @@ class Analysis {
   std::vector<int32_t> writesFor(uint8_t fields) const;
   FactId withClone(FactId fact, const Value* value, int32_t root, int32_t step, const Node*& clone) const;
 
-  Program program_;
+  FlowProgram program_;
   mutable Reasons reasons_;
   mutable FactPool pool_;
   GradModes modes_;

@@ -14,13 +14,13 @@ struct ContainerUse {
 
 class Containers {
  public:
-  Containers(const Program& program, Effects& effects) : program_(program), effects_(effects) {}
+  Containers(const FlowProgram& program, Effects& effects) : program_(program), effects_(effects) {}
   ContainerUse of(const Value* container);
   // Some node of the program writes a list or dict that came from outside.
   const Node* outsideWriter();
 
  private:
-  const Program& program_;
+  const FlowProgram& program_;
   Effects& effects_;
   std::unordered_map<const Value*, ContainerUse> known_;
   bool searched_ = false;

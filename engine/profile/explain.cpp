@@ -58,7 +58,7 @@ Provenance explain(const Analysis& analysis, const Value* value, int32_t step, c
   auto visit = [&](const Flow* flow, int32_t state, Pos at) {
     if (state >= 0 && seen.emplace(flow, state, at).second) stack.push_back({flow, state, at});
   };
-  const Pos here = Program::before(step);
+  const Pos here = FlowProgram::before(step);
   const auto& flows = analysis.flows();
   for (size_t i = flows.size(); i-- > 0;) {
     const Flow& flow = *flows[i];

@@ -118,7 +118,7 @@ void Flow::completeStates() {
   for (size_t i = 0; i < roots.size(); ++i) {
     if (roots[i].kind == RootKind::Plain) continue;
     std::vector<StatePart> parts;
-    for (const Operand& operand : roots[i].operands) {
+    for (const FlowOperand& operand : roots[i].operands) {
       parts.push_back(
           {operand.root < 0 ? operand.root : stateAt(operand.root, operand.at), operand.at, operand.arm});
     }
@@ -134,12 +134,12 @@ void Flow::completeStates() {
         continue;
       for (const Value* input : step.node->inputs()) {
         const Ref ref = c_.objects.ref(input);
-        if (ref.kind == RefKind::Tensor) stateAt(ref.id, Program::before(i));
+        if (ref.kind == RefKind::Tensor) stateAt(ref.id, FlowProgram::before(i));
       }
     }
     for (const Write& write : c_.objects.writes()) {
       for (int32_t root : write.brings_in) {
-        if (root >= 0) stateAt(root, Program::before(write.step));
+        if (root >= 0) stateAt(root, FlowProgram::before(write.step));
       }
     }
   }
@@ -210,7 +210,7 @@ FactId Flow::backThroughWrite(const State& state, FactId after) const {
 bool Flow::mayRaise(const Write& write, int32_t step) const {
   if (write.everything || write.brings_in.empty()) return true;
   auto certainlyOff = [&](int32_t root) {
-    const Cell& grad = c_.pool[answer(root, Program::before(step))].requires_grad;
+    const Cell& grad = c_.pool[answer(root, FlowProgram::before(step))].requires_grad;
     return grad.state == CellState::Neutral || (grad.known() && grad.value == 0 && grad.covers);
   };
   for (int32_t root : write.brings_in) {
@@ -263,7 +263,7 @@ void Flow::solve() {
       const Write& write = c_.objects.writes()[static_cast<size_t>(state.write)];
       for (int32_t root : write.brings_in) {
         if (root < 0) continue;
-        const int32_t operand = findState(root, Program::before(write.step));
+        const int32_t operand = findState(root, FlowProgram::before(write.step));
         if (operand >= 0) dependents[static_cast<size_t>(operand)].push_back(index);
       }
     }

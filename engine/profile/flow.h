@@ -64,7 +64,7 @@ struct Trail {
 class Flow {
  public:
   struct Context {
-    const Program& program;
+    const FlowProgram& program;
     Objects& objects;
     const GradModes& modes;
     Reasons& reasons;

@@ -87,7 +87,7 @@ void Flow::deriveAtMerges() {
     const uint64_t key =
         (static_cast<uint64_t>(static_cast<uint32_t>(c.open)) << 32) | static_cast<uint32_t>(state);
     std::vector<Arm>& at_merge = arms[key];
-    if (at_merge.empty()) merges.push({Program::after(c_.program.step(c.open).match), c.open, state});
+    if (at_merge.empty()) merges.push({FlowProgram::after(c_.program.step(c.open).match), c.open, state});
     for (Arm& arm : at_merge) {
       if (arm.control == control) {
         arm.fact = c_.pool.refine(arm.fact, fact);
@@ -113,7 +113,7 @@ void Flow::deriveAtMerges() {
     const State& state = states_[static_cast<size_t>(merge.state)];
     // Only for a tensor that was there before, in the same epoch after.
     const Root& root = c_.objects.roots()[static_cast<size_t>(state.root)];
-    if (root.birth > Program::before(merge.open)) continue;
+    if (root.birth > FlowProgram::before(merge.open)) continue;
     if (findState(state.root, merge.close) != merge.state) continue;
     FactId fact = c_.pool.uniform(CellState::Neutral);
     bool all = true;
@@ -191,7 +191,7 @@ void Flow::linkBackwards() {
       if (part.state < 0 || (part.arm >= 0 && c_.dead[static_cast<size_t>(part.arm)])) continue;
       Evidence derived;
       derived.at = part.at;
-      derived.control = part.arm >= 0 ? part.arm : c_.program.step(Program::stepAt(part.at)).control;
+      derived.control = part.arm >= 0 ? part.arm : c_.program.step(FlowProgram::stepAt(part.at)).control;
       derived.fact = back;
       derived.source_state = item.state;
       derived.source_at = state.created;

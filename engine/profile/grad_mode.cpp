@@ -49,7 +49,7 @@ bool callsOut(const Node* node) {
   }
 }
 
-GradModes::GradModes(const Program& program, GradMode caller) : caller_(caller) {
+GradModes::GradModes(const FlowProgram& program, GradMode caller) : caller_(caller) {
   for (const Step& step : program.steps()) {
     const Node* node = step.node;
     changes_ = changes_ || node->kind() == prim::Enter || node->kind() == prim::Exit || setsGradMode(node) ||
@@ -59,7 +59,7 @@ GradModes::GradModes(const Program& program, GradMode caller) : caller_(caller) 
 }
 
 // The mode that a bool stands for: a constant, or a mode that was saved earlier.
-GradMode GradModes::modeNamedBy(const Program& program, const Value* flag) const {
+GradMode GradModes::modeNamedBy(const FlowProgram& program, const Value* flag) const {
   if (auto constant = torch::jit::constant_as<bool>(const_cast<Value*>(flag))) {
     return *constant ? GradMode::On : GradMode::Off;
   }
@@ -81,7 +81,7 @@ GradMode GradModes::modeNamedBy(const Program& program, const Value* flag) const
   return step < 0 ? GradMode::Unknown : at(step);
 }
 
-GradMode GradModes::afterNode(const Program& program, const Node* node, GradMode mode) {
+GradMode GradModes::afterNode(const FlowProgram& program, const Node* node, GradMode mode) {
   if (setsGradMode(node)) return modeNamedBy(program, node->input(0));
   if (callsOut(node)) return GradMode::Unknown;  // it may leave any mode behind
   if (node->kind() == prim::Enter) {
@@ -105,7 +105,7 @@ GradMode GradModes::afterNode(const Program& program, const Node* node, GradMode
   return mode;
 }
 
-void GradModes::walk(const Program& program) {
+void GradModes::walk(const FlowProgram& program) {
   const std::vector<Step>& steps = program.steps();
   modes_.assign(steps.size(), caller_);
   std::vector<GradMode> entry(program.controls().size(), caller_);  // at the begin of each control block

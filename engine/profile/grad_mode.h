@@ -10,16 +10,16 @@ namespace faultline::profile {
 
 class GradModes {
  public:
-  GradModes(const Program& program, GradMode caller);
+  GradModes(const FlowProgram& program, GradMode caller);
 
   // The mode in which the node at `step` runs (before its own effect on the mode).
   GradMode at(int32_t step) const { return changes_ ? modes_[static_cast<size_t>(step)] : caller_; }
   bool changes() const { return changes_; }
 
  private:
-  void walk(const Program& program);
-  GradMode afterNode(const Program& program, const Node* node, GradMode mode);
-  GradMode modeNamedBy(const Program& program, const Value* flag) const;
+  void walk(const FlowProgram& program);
+  GradMode afterNode(const FlowProgram& program, const Node* node, GradMode mode);
+  GradMode modeNamedBy(const FlowProgram& program, const Value* flag) const;
 
   GradMode caller_;
   bool changes_ = false;

@@ -57,7 +57,7 @@ bool isHarmless(const Node* node) {
 
 }  // namespace
 
-ObjectBuilder::ObjectBuilder(Objects& objects, const Program& program, const GradModes& modes,
+ObjectBuilder::ObjectBuilder(Objects& objects, const FlowProgram& program, const GradModes& modes,
                              Reasons& reasons)
     : objects_(objects),
       program_(program),
@@ -83,7 +83,7 @@ void ObjectBuilder::bind(const Value* value, Ref ref) {
 int32_t ObjectBuilder::newRoot(const Value* value, int32_t step, ReasonId reason) {
   Root root;
   root.value = value;
-  root.birth = step < 0 ? 0 : Program::after(step);
+  root.birth = step < 0 ? 0 : FlowProgram::after(step);
   root.control = step < 0 ? 0 : program_.step(step).control;
   root.reason = reason;
   root.object = objects_.objects_.fresh();
@@ -120,7 +120,7 @@ Ref ObjectBuilder::fromType(const c10::TypePtr& type, const Value* value, int32_
     result.list = true;
     result.reason = reason;
     result.value = value;
-    result.birth = step < 0 ? 0 : Program::after(step);
+    result.birth = step < 0 ? 0 : FlowProgram::after(step);
     result.fresh_objects = origin == Origin::New;
     result.group = origin == Origin::New ? objects_.groups_.fresh() : Regions::kWildcard;
     return aggregate(std::move(result));
@@ -328,7 +328,7 @@ void ObjectBuilder::visitResult(int32_t index, const ResultEffect& result, const
       list.list = true;
       list.reason = none;
       list.value = output;
-      list.birth = Program::after(index);
+      list.birth = FlowProgram::after(index);
       list.fresh_objects = true;
       list.group = objects_.roots_[static_cast<size_t>(from.id)].group;
       if (!graded) objects_.ungraded_.push_back(list.group);

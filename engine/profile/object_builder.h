@@ -7,7 +7,7 @@ namespace faultline::profile {
 
 class ObjectBuilder {
  public:
-  ObjectBuilder(Objects& objects, const Program& program, const GradModes& modes, Reasons& reasons);
+  ObjectBuilder(Objects& objects, const FlowProgram& program, const GradModes& modes, Reasons& reasons);
   void run();
 
  private:
@@ -43,11 +43,11 @@ class ObjectBuilder {
   void addBack(Ref carried, Ref returned, int32_t end);
   Ref loopResult(Ref initial, Ref returned, const Value* output, int32_t close, int32_t body);
   bool carriedUnchanged(const Value* returned, const Value* param);
-  Operand operand(Ref ref, Pos at, int32_t arm) const;
-  void includeRegions(Root& root, const Operand& operand);
+  FlowOperand operand(Ref ref, Pos at, int32_t arm) const;
+  void includeRegions(Root& root, const FlowOperand& operand);
 
   Objects& objects_;
-  const Program& program_;
+  const FlowProgram& program_;
   const GradModes& modes_;
   Reasons& reasons_;
   Effects effects_;

@@ -144,7 +144,7 @@ bool ObjectBuilder::visitContainer(int32_t index) {
       Aggregate result;
       result.list = true;
       result.value = node->output();
-      result.birth = Program::after(index);
+      result.birth = FlowProgram::after(index);
       result.complete = use.followable;
       result.reason = use.writer ? reasons_.of(ReasonKind::ListWritten, use.writer) : untracked;
       if (use.followable) {

@@ -19,12 +19,12 @@ bool isTensorOrAbsent(const Ref& ref) { return ref.kind == RefKind::Tensor || re
 
 }  // namespace
 
-Operand ObjectBuilder::operand(Ref ref, Pos at, int32_t arm) const {
+FlowOperand ObjectBuilder::operand(Ref ref, Pos at, int32_t arm) const {
   if (ref.kind == RefKind::Tensor) return {ref.id, at, arm};
   return {ref.kind == RefKind::Absent ? kAbsent : kUnfollowed, at, arm};
 }
 
-void ObjectBuilder::includeRegions(Root& root, const Operand& operand) {
+void ObjectBuilder::includeRegions(Root& root, const FlowOperand& operand) {
   if (operand.root == kAbsent) return;
   if (operand.root == kUnfollowed) {
     objects_.objects_.escape(root.object);
@@ -50,7 +50,7 @@ Ref ObjectBuilder::ifResult(const std::vector<Ref>& refs, const std::vector<int3
     Root& root = objects_.roots_[static_cast<size_t>(id)];
     root.kind = RootKind::IfResult;
     for (size_t i = 0; i < refs.size(); ++i) {
-      root.operands.push_back(operand(refs[i], Program::before(program_.control(arms[i]).end), arms[i]));
+      root.operands.push_back(operand(refs[i], FlowProgram::before(program_.control(arms[i]).end), arms[i]));
       includeRegions(root, root.operands.back());
     }
     return {RefKind::Tensor, id};
@@ -111,7 +111,7 @@ Ref ObjectBuilder::carried(Ref initial, const Value* param, int32_t begin, int32
     const int32_t id = newRoot(param, begin, reasons_.of(ReasonKind::ArmUnknown, program_.step(open).node));
     Root& root = objects_.roots_[static_cast<size_t>(id)];
     root.kind = RootKind::LoopCarried;
-    root.operands.push_back(operand(initial, Program::before(open), -1));
+    root.operands.push_back(operand(initial, FlowProgram::before(open), -1));
     includeRegions(root, root.operands.back());
     return {RefKind::Tensor, id};
   }
@@ -139,7 +139,7 @@ void ObjectBuilder::addBack(Ref carried, Ref returned, int32_t end) {
       escape(returned);
       return;
     }
-    root.operands.push_back(operand(returned, Program::before(end), program_.step(end).control));
+    root.operands.push_back(operand(returned, FlowProgram::before(end), program_.step(end).control));
     includeRegions(root, root.operands.back());
   } else if (carried.kind == RefKind::Aggregate) {
     const Aggregate into = objects_.aggregates_[static_cast<size_t>(carried.id)];
@@ -163,9 +163,9 @@ Ref ObjectBuilder::loopResult(Ref initial, Ref returned, const Value* output, in
     const int32_t id = newRoot(output, close, reasons_.of(ReasonKind::ArmUnknown, program_.step(close).node));
     Root& root = objects_.roots_[static_cast<size_t>(id)];
     root.kind = RootKind::LoopResult;
-    root.operands.push_back(operand(initial, Program::before(control.open), -1));
-    root.operands.push_back(operand(returned, Program::before(control.end), body));
-    for (const Operand& part : root.operands) includeRegions(root, part);
+    root.operands.push_back(operand(initial, FlowProgram::before(control.open), -1));
+    root.operands.push_back(operand(returned, FlowProgram::before(control.end), body));
+    for (const FlowOperand& part : root.operands) includeRegions(root, part);
     return {RefKind::Tensor, id};
   }
   if (initial.kind == RefKind::Aggregate && returned.kind == RefKind::Aggregate) {
@@ -188,9 +188,9 @@ Ref ObjectBuilder::loopResult(Ref initial, Ref returned, const Value* output, in
               newRoot(output, close, reasons_.of(ReasonKind::ArmUnknown, program_.step(close).node));
           Root& root = objects_.roots_[static_cast<size_t>(id)];
           root.kind = RootKind::LoopResult;
-          root.operands.push_back(operand(a, Program::before(control.open), -1));
-          root.operands.push_back(operand(b, Program::before(control.end), body));
-          for (const Operand& part : root.operands) includeRegions(root, part);
+          root.operands.push_back(operand(a, FlowProgram::before(control.open), -1));
+          root.operands.push_back(operand(b, FlowProgram::before(control.end), body));
+          for (const FlowOperand& part : root.operands) includeRegions(root, part);
           result.elements.push_back({RefKind::Tensor, id});
         } else {
           escape(a);

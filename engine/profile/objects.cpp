@@ -6,7 +6,7 @@
 
 namespace faultline::profile {
 
-Objects::Objects(const Program& program, const GradModes& modes, Reasons& reasons) {
+Objects::Objects(const FlowProgram& program, const GradModes& modes, Reasons& reasons) {
   ObjectBuilder(*this, program, modes, reasons).run();
 }
 

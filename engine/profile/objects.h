@@ -27,7 +27,7 @@ struct Ref {
 
 enum class RootKind : uint8_t { Plain, IfResult, LoopCarried, LoopResult };
 
-struct Operand {
+struct FlowOperand {
   int32_t root = -1;  // kAbsent, kUnfollowed or a root
   Pos at = 0;         // where it is read
   int32_t arm = -1;   // the block that delivers it; -1: always
@@ -41,7 +41,7 @@ struct Root {
   int32_t control = 0;
   const Value* value = nullptr;
   ReasonId reason = kNoReason;  // why nothing is known without evidence
-  std::vector<Operand> operands;
+  std::vector<FlowOperand> operands;
   RegionId object = 0;  // in objects()
   RegionId group = 0;   // in groups()
   bool view = false;
@@ -77,7 +77,7 @@ struct Aggregate {
 
 class Objects {
  public:
-  Objects(const Program& program, const GradModes& modes, Reasons& reasons);
+  Objects(const FlowProgram& program, const GradModes& modes, Reasons& reasons);
   ~Objects();
 
   Ref ref(const Value* value) const;

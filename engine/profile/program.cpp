@@ -45,13 +45,13 @@ bool runsSubgraphInPlace(const Node* node) {
          subgraph.outputs().size() >= node->outputs().size();
 }
 
-Program::Program(const Graph& graph) {
+FlowProgram::FlowProgram(const Graph& graph) {
   // A second subgraph that turns out to be shared is rare; walking again keeps the common walk simple.
   while (!build(graph)) {
   }
 }
 
-bool Program::build(const Graph& graph) {
+bool FlowProgram::build(const Graph& graph) {
   steps_.clear();
   controls_.clear();
   step_of_.clear();
@@ -124,12 +124,12 @@ bool Program::build(const Graph& graph) {
   return true;
 }
 
-int32_t Program::stepOf(const Node* node) const {
+int32_t FlowProgram::stepOf(const Node* node) const {
   auto it = step_of_.find(node);
   return it == step_of_.end() ? -1 : it->second;
 }
 
-std::vector<int32_t> Program::blocksOf(int32_t open) const {
+std::vector<int32_t> FlowProgram::blocksOf(int32_t open) const {
   std::vector<int32_t> result;
   int32_t at = open + 1;
   while (step(at).kind == StepKind::BlockBegin) {

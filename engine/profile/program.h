@@ -58,9 +58,9 @@ struct Control {
 // Node kinds whose Subgraph runs once, in place, whenever the node does.
 bool runsSubgraphInPlace(const Node* node);
 
-class Program {
+class FlowProgram {
  public:
-  explicit Program(const Graph& graph);
+  explicit FlowProgram(const Graph& graph);
 
   const std::vector<Step>& steps() const { return steps_; }
   const Step& step(int32_t index) const { return steps_[static_cast<size_t>(index)]; }

@@ -11,7 +11,7 @@ namespace {
 using profile::Analysis;
 using profile::Answer;
 using profile::FactId;
-using profile::Program;
+using profile::FlowProgram;
 using profile::Step;
 using profile::StepKind;
 
@@ -71,7 +71,7 @@ std::vector<Request> requestsFor(const Analysis& analysis) {
       if (type == nullptr || profile::feedSays(analysis, value, i, answer)) continue;
       CloneKey key{value, step.place, answer.fact, answer.conditional, {-1, -1, -1}};
       for (size_t f = 0; f < analysis.flows().size(); ++f) {
-        key.epochs[f] = analysis.flows()[f]->epoch(ref.id, Program::before(i));
+        key.epochs[f] = analysis.flows()[f]->epoch(ref.id, FlowProgram::before(i));
       }
       auto [it, fresh] = shared.try_emplace(key, requests.size());
       if (fresh) {

@@ -23,13 +23,13 @@ struct Frame {
 
 }  // namespace
 
-Versions::Versions(const Program& program, std::vector<WriteAt> writes) {
+Versions::Versions(const FlowProgram& program, std::vector<WriteAt> writes) {
   std::stable_sort(writes.begin(), writes.end(),
                    [](const WriteAt& a, const WriteAt& b) { return a.step < b.step; });
   std::vector<Mark> marks;
   std::unordered_set<int32_t> owners;  // open steps of nodes with a write somewhere inside
   for (const WriteAt& write : writes) {
-    marks.push_back({Program::after(write.step), MarkKind::Write, write.write});
+    marks.push_back({FlowProgram::after(write.step), MarkKind::Write, write.write});
     int32_t control = program.step(write.step).control;
     while (program.control(control).open >= 0 && owners.insert(program.control(control).open).second) {
       control = program.control(control).parent;
@@ -37,10 +37,10 @@ Versions::Versions(const Program& program, std::vector<WriteAt> writes) {
   }
   for (int32_t open : owners) {
     for (int32_t block : program.blocksOf(open)) {
-      marks.push_back({Program::after(program.control(block).begin), MarkKind::Begin, block});
-      marks.push_back({Program::after(program.control(block).end), MarkKind::End, block});
+      marks.push_back({FlowProgram::after(program.control(block).begin), MarkKind::Begin, block});
+      marks.push_back({FlowProgram::after(program.control(block).end), MarkKind::End, block});
     }
-    marks.push_back({Program::after(program.step(open).match), MarkKind::Close, open});
+    marks.push_back({FlowProgram::after(program.step(open).match), MarkKind::Close, open});
   }
   // Writes of one node share a position and keep their order. What a node with blocks writes itself comes
   // after them.
@@ -78,15 +78,15 @@ Versions::Versions(const Program& program, std::vector<WriteAt> writes) {
         if (control.kind == ControlKind::Arm) {
           change(mark.at, frame.entry);
         } else {
-          frame.body =
-              begin(VersionKind::LoopBody, mark.at, -1, {{frame.entry, Program::before(control.open), -1}});
+          frame.body = begin(VersionKind::LoopBody, mark.at, -1,
+                             {{frame.entry, FlowProgram::before(control.open), -1}});
           change(mark.at, frame.body);
         }
         break;
       }
       case MarkKind::End: {
         const Control& control = program.control(mark.index);
-        const VersionPart part{current, Program::before(control.end), mark.index};
+        const VersionPart part{current, FlowProgram::before(control.end), mark.index};
         stack.back().ends.push_back(part);
         if (control.kind != ControlKind::Arm)
           all_[static_cast<size_t>(stack.back().body)].parts.push_back(part);
@@ -96,7 +96,7 @@ Versions::Versions(const Program& program, std::vector<WriteAt> writes) {
         const Frame frame = std::move(stack.back());
         stack.pop_back();
         std::vector<VersionPart> parts = frame.ends;
-        if (frame.body >= 0) parts.insert(parts.begin(), {frame.entry, Program::before(frame.open), -1});
+        if (frame.body >= 0) parts.insert(parts.begin(), {frame.entry, FlowProgram::before(frame.open), -1});
         const bool one = std::all_of(parts.begin(), parts.end(), [&](const VersionPart& part) {
           return part.version == parts[0].version;
         });

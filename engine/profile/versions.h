@@ -32,7 +32,7 @@ struct WriteAt {
 
 class Versions {
  public:
-  Versions(const Program& program, std::vector<WriteAt> writes);  // any order
+  Versions(const FlowProgram& program, std::vector<WriteAt> writes);  // any order
   int32_t at(Pos pos) const;
   const Version& operator[](int32_t version) const { return all_[static_cast<size_t>(version)]; }
   size_t size() const { return all_.size(); }

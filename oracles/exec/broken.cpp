@@ -54,7 +54,7 @@ std::optional<CompiledGraph> compileCase(const Case& c, PreparedCase& prepared, 
   return std::move(*compiled);
 }
 
-class BrokenProgram : public Program {
+class BrokenProgram : public LaneProgram {
  public:
   BrokenProgram(CompiledGraph compiled, PreparedCase& prepared, Trace& trace)
       : compiled_(std::move(compiled)) {
@@ -95,7 +95,7 @@ class BrokenLane : public ProgramLane {
   BrokenLane() : ProgramLane("engine.broken") {}
 
  protected:
-  std::unique_ptr<Program> prepare(const Case& c, PreparedCase& prepared, Trace& trace) override {
+  std::unique_ptr<LaneProgram> prepare(const Case& c, PreparedCase& prepared, Trace& trace) override {
     auto compiled = compileCase(c, prepared, trace);
     if (!compiled) return nullptr;
     return std::make_unique<BrokenProgram>(std::move(*compiled), prepared, trace);
@@ -117,7 +117,7 @@ class StitchedLane : public ProgramLane {
   StitchedLane() : ProgramLane("engine.stitched") {}
 
  protected:
-  std::unique_ptr<Program> prepare(const Case& c, PreparedCase& prepared, Trace& trace) override {
+  std::unique_ptr<LaneProgram> prepare(const Case& c, PreparedCase& prepared, Trace& trace) override {
     auto compiled = compileCase(c, prepared, trace);
     if (!compiled) return nullptr;
     for (const SeamHook& hook : prepared.seam_hooks) {

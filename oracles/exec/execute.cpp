@@ -59,7 +59,7 @@ bool setsModes(const torch::jit::Block* block) {
 class RunExecution {
  public:
   RunExecution(const CaseRun& run, size_t index, uint64_t seed, const PreparedCase& prepared,
-               Program* program, const std::exception_ptr& prepare_error)
+               LaneProgram* program, const std::exception_ptr& prepare_error)
       : run_(run),
         index_(index),
         seed_(seed),
@@ -90,7 +90,7 @@ class RunExecution {
   const size_t index_;
   const uint64_t seed_;
   const PreparedCase& prepared_;
-  Program* program_;
+  LaneProgram* program_;
   const std::exception_ptr& prepare_error_;
 
   std::vector<c10::IValue> values_;
@@ -277,7 +277,7 @@ Trace ProgramLane::execute(const Case& c, uint64_t seed) {
     if (!prepared) {
       trace.skip = "plan_unsupported";
     } else {
-      std::unique_ptr<Program> program;
+      std::unique_ptr<LaneProgram> program;
       std::exception_ptr prepare_error;
       try {
         program = prepare(c, *prepared, trace);

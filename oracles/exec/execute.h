@@ -14,9 +14,9 @@
 namespace faultline {
 
 // What a lane makes of a case's graph.
-class Program {
+class LaneProgram {
  public:
-  virtual ~Program() = default;
+  virtual ~LaneProgram() = default;
   // Replaces the inputs on the stack by the outputs; throws what the graph throws. Runs inside a SeamScope
   // for the seam hooks of the prepared case.
   virtual void run(torch::jit::Stack& stack) = 0;
@@ -30,7 +30,7 @@ class Program {
 // optimises in run 2, and some failures need a run after that.
 constexpr size_t kLeastRuns = 3;
 
-// A lane that runs a Program. Owns the global state around it: caller's modes and the generator are set
+// A lane that runs a LaneProgram. Owns the global state around it: caller's modes and the generator are set
 // before each phase and restored after; whatever else differs at the end aborts with the field's name.
 class ProgramLane : public Lane {
  public:
@@ -39,7 +39,7 @@ class ProgramLane : public Lane {
 
  protected:
   // May set Trace::skip and return nullptr. Exceptions count as thrown by every forward.
-  virtual std::unique_ptr<Program> prepare(const Case& c, PreparedCase& prepared, Trace& trace) = 0;
+  virtual std::unique_ptr<LaneProgram> prepare(const Case& c, PreparedCase& prepared, Trace& trace) = 0;
 
  private:
   std::string name_;

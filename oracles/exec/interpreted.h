@@ -6,7 +6,7 @@
 
 namespace faultline {
 
-class InterpretedProgram : public Program {
+class InterpretedProgram : public LaneProgram {
  public:
   explicit InterpretedProgram(const std::shared_ptr<torch::jit::Graph>& graph) : code_(graph, "faultline") {}
   void run(torch::jit::Stack& stack) override { torch::jit::InterpreterState(code_).run(stack); }

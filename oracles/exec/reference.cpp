@@ -10,7 +10,7 @@ class ReferenceLane : public ProgramLane {
   ReferenceLane() : ProgramLane("reference") {}
 
  protected:
-  std::unique_ptr<Program> prepare(const Case&, PreparedCase& prepared, Trace&) override {
+  std::unique_ptr<LaneProgram> prepare(const Case&, PreparedCase& prepared, Trace&) override {
     insertSeamNodes(*prepared.graph, prepared.seam_hooks);
     return std::make_unique<InterpretedProgram>(prepared.graph);
   }

@@ -30,7 +30,7 @@ class ProfilingModes {
   size_t runs_;
 };
 
-class StockProgram : public Program {
+class StockProgram : public LaneProgram {
  public:
   explicit StockProgram(const std::shared_ptr<torch::jit::Graph>& graph) : executor_(graph, "faultline") {}
 
@@ -54,7 +54,7 @@ class StockLane : public ProgramLane {
   StockLane() : ProgramLane("stock") {}
 
  protected:
-  std::unique_ptr<Program> prepare(const Case&, PreparedCase& prepared, Trace&) override {
+  std::unique_ptr<LaneProgram> prepare(const Case&, PreparedCase& prepared, Trace&) override {
     insertSeamNodes(*prepared.graph, prepared.seam_hooks);
     return std::make_unique<StockProgram>(prepared.graph);
   }
