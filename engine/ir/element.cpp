@@ -213,7 +213,10 @@ void readElement(Lexer& lexer, c10::ScalarType dtype, std::string& bytes) {
 
 double readDoubleFrom(Lexer& lexer) {
   const size_t begin = lexer.peek().begin;
-  const std::string text = takeNumber(lexer);
+  return doubleOf(lexer, begin, takeNumber(lexer));
+}
+
+double doubleOf(const Lexer& lexer, size_t begin, const std::string& text) {
   return parseReal<double>(lexer, begin, text);
 }
 

@@ -21,6 +21,9 @@ void readElement(Lexer& lexer, c10::ScalarType dtype, std::string& bytes);
 // A number with its sign, "inf" or "nan", as a double. Throws ReadFailure when there is none.
 double readDoubleFrom(Lexer& lexer);
 
+// The double that `text` (a sign and what a Number token is) stands for; fails at `begin` if it is too large.
+double doubleOf(const Lexer& lexer, size_t begin, const std::string& text);
+
 // Whether a number with its sign, "inf" or "nan" comes next.
 bool atNumber(Lexer& lexer);
 

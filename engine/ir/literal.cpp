@@ -142,8 +142,7 @@ class LiteralReader {
   double takeImaginary(bool negative) {
     const Token token = lexer_.take();
     const std::string digits(token.text.substr(0, token.text.size() - 1));
-    Lexer part(digits, 1);
-    const double value = readDoubleFrom(part);
+    const double value = doubleOf(lexer_, token.begin, digits);
     return negative ? -value : value;
   }
 

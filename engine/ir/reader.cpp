@@ -49,12 +49,12 @@ std::string readTailName(Lexer& lexer) {
 
 // All tails of the text. The kind of a node cannot be changed once it is made, so it must be known before
 // whether `ns::op_0` is an operator or `ns::op` with a tail.
-std::unordered_set<std::string> tailNames(std::string_view text) {
+std::unordered_set<std::string> tailNames(std::string_view text, size_t first_line) {
   std::unordered_set<std::string> names;
   if (text.find("with") == std::string_view::npos) {
     return names;
   }
-  Lexer lexer(text, 1);
+  Lexer lexer(text, first_line);
   while (lexer.peek().kind != TokenKind::End) {
     if (!lexer.accept("with")) {
       lexer.take();
@@ -75,7 +75,8 @@ std::unordered_set<std::string> tailNames(std::string_view text) {
 
 class GraphReader {
  public:
-  GraphReader(std::string_view text, size_t first_line) : tails_(tailNames(text)), lexer_(text, first_line) {}
+  GraphReader(std::string_view text, size_t first_line)
+      : tails_(tailNames(text, first_line)), lexer_(text, first_line) {}
 
   std::shared_ptr<Graph> read() {
     std::shared_ptr<Graph> graph = readBody(0);

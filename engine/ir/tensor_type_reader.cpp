@@ -121,6 +121,7 @@ class TensorTypeReader {
           lexer_.fail(fmt::format("a tensor of more than {} dimensions", kMaxRank));
         }
       });
+      checkIndices(name, *fields.properties);
     } else if (name.text == "requires_grad") {
       once(fields.requires_grad.has_value());
       fields.requires_grad = readFlag("0 or 1");
@@ -132,6 +133,16 @@ class TensorTypeReader {
                     fmt::format("unknown field '{}' of a tensor type: expected strides, stride_properties, "
                                 "requires_grad, device or rank",
                                 std::string(name.text.substr(0, 60))));
+    }
+  }
+
+  // libtorch takes the index for a position without looking.
+  void checkIndices(const Token& name, const std::vector<std::optional<c10::Stride>>& properties) {
+    for (const auto& property : properties) {
+      if (property && property->stride_index_ && *property->stride_index_ >= properties.size()) {
+        lexer_.failAt(name.begin, fmt::format("dimension {} in properties of {} strides",
+                                              *property->stride_index_, properties.size()));
+      }
     }
   }
 
@@ -174,10 +185,6 @@ class TensorTypeReader {
     std::optional<bool> contiguous;
     if (!lexer_.accept('*')) {
       contiguous = readFlag("0, 1 or '*'");
-    }
-    // strides() takes the index for a position without looking.
-    if (index && *index >= static_cast<int64_t>(kMaxRank)) {
-      lexer_.fail(fmt::format("a dimension above {}", kMaxRank));
     }
     return c10::Stride(index ? std::optional<size_t>(*index) : std::nullopt, contiguous,
                        stride ? std::optional<size_t>(*stride) : std::nullopt);

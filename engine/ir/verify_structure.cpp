@@ -13,6 +13,14 @@ using torch::jit::Block;
 
 // ---- control flow ----
 
+// LowerGradOf gives an undefined tensor where a gradient is missing, whatever the type of the gradient.
+bool isMissingGradient(const Value* value) {
+  while (value->node()->kind() == c10::prim::profile && value->node()->inputs().size() == 1) {
+    value = value->node()->inputs()[0];
+  }
+  return value->node()->kind() == c10::prim::AutogradZero;
+}
+
 std::string branch(const Node& node, size_t which) {
   const Block& block = *node.blocks()[which];
   if (!block.inputs().empty()) {
@@ -23,15 +31,22 @@ std::string branch(const Node& node, size_t which) {
                        node.outputs().size());
   }
   return firstOf(block.outputs().size(), [&](size_t i) {
+    if (isMissingGradient(block.outputs()[i])) {
+      return std::string();
+    }
     return arrives(fmt::format("return {} of block {} (%{})", i, which, block.outputs()[i]->debugName()),
                    block.outputs()[i]->type(), node.outputs()[i]->type());
   });
 }
 
+std::string condition(const Node& node) {
+  const bool lowered = node.inputs()[0]->node()->kind() == c10::prim::AutogradAnyNonZero;
+  return lowered ? "" : inputIs(node, 0, c10::BoolType::get());
+}
+
 std::string ifNode(const Node& node) {
-  return first({[&] { return counts(node, 1, std::nullopt, 2); },
-                [&] { return inputIs(node, 0, c10::BoolType::get()); }, [&] { return branch(node, 0); },
-                [&] { return branch(node, 1); }});
+  return first({[&] { return counts(node, 1, std::nullopt, 2); }, [&] { return condition(node); },
+                [&] { return branch(node, 0); }, [&] { return branch(node, 1); }});
 }
 
 std::string carried(const Node& node, size_t i) {
@@ -79,6 +94,16 @@ std::string gradOf(const Node& node) {
     return problem;
   }
   return branch(node, 0);
+}
+
+// Gives a bool; LowerGradOf writes int.
+std::string anyNonZero(const Node& node) {
+  if (const std::string problem = counts(node, std::nullopt, 1, 0); !problem.empty()) {
+    return problem;
+  }
+  const c10::TypeKind kind = node.output()->type()->kind();
+  const bool flag = kind == c10::TypeKind::BoolType || kind == c10::TypeKind::IntType;
+  return flag ? "" : "gives a bool, but its output is " + writeType(*node.output()->type());
 }
 
 // ---- containers ----

@@ -32,4 +32,10 @@ inline void expectRoundTrip(const Graph& graph) {
   EXPECT_EQ(writeGraph(**again), text);
 }
 
+inline void expectSound(const Graph& graph) {
+  const auto verified = verifyGraph(graph);
+  EXPECT_TRUE(verified) << verified.error().str() << "\n" << graph.toString();
+  expectRoundTrip(graph);
+}
+
 }  // namespace faultline::testing

@@ -322,6 +322,7 @@ TEST(ReaderConstants, Errors) {
   EXPECT_EQ(error("int", "77777777777777777777777777"),
             "2:35: 77777777777777777777777777 does not fit into 64 bits");
   EXPECT_THAT(error("float", "1e999"), HasSubstr("beyond what the type can hold"));
+  EXPECT_THAT(error("complex", "1.+1e999j"), HasSubstr("2:42: 1e999 is beyond what the type can hold"));
   EXPECT_THAT(error("Tensor", "<Tensor>"), HasSubstr("2:38: libtorch's printer has left out"));
   EXPECT_THAT(error("Tensor", "tensor(Float(3), [1., 2.])"), HasSubstr("expected 3 elements, found 2"));
   EXPECT_THAT(error("Tensor", "tensor(Float(1), [1., 2.])"), HasSubstr("expected 1 elements, found more"));
@@ -459,6 +460,8 @@ TEST(ReaderErrors, CountLinesFromWhereTheTextBegan) {
   EXPECT_EQ(graph.error().where->line, 42U);
   EXPECT_EQ(graph.error().where->column, 11U);
   EXPECT_EQ(graph.error().kind, ErrorKind::Syntax);
+  // A tail makes the text be looked through twice.
+  EXPECT_EQ(readGraph("graph():\n  return ()\nwith @ \x01", 41).error().where->line, 43U);
 }
 
 TEST(ReaderErrors, OutputsOfANodeAreNotSeenByItsBlocks) {

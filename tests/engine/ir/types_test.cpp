@@ -60,6 +60,9 @@ TEST(Types, TextThatIsItsOwnWriting) {
            "Float(2, 3, stride_properties=[1:1:*, *])",
            "Float(2, 3, stride_properties=[1:1:1, 0:*:1])",
            "Float(2, 3, stride_properties=[*:*:0, 0:3:0])",
+           "Float(2, 3, stride_properties=[0:3:1])",
+           "FloatTensor(stride_properties=[0:1:1])",
+           "Tensor(stride_properties=[*, 1:2:*], device=cpu)",
            "Float(0, 3, strides=[3, 1])",
            "BFloat16(1)",
            "ComplexHalf(1)",
@@ -179,6 +182,8 @@ TEST(Types, Errors) {
   EXPECT_THAT(typeError("Float(requires_grad=1, 2)"), HasSubstr("1:24: expected a field"));
   EXPECT_THAT(typeError("Float(2, device=gpu)"), HasSubstr("1:17: unknown device 'gpu'"));
   EXPECT_THAT(typeError("Float(2, stride_properties=[1])"), HasSubstr("1:30: expected ':'"));
+  EXPECT_THAT(typeError("Float(2, stride_properties=[1:1:1])"),
+              HasSubstr("1:10: dimension 1 in properties of 1 strides"));
   EXPECT_THAT(typeError("Dict(str)"), HasSubstr("'Dict' takes 2 types, found 1"));
   EXPECT_THAT(typeError("Dict(Tensor[], int)"), HasSubstr("no such type"));
   EXPECT_THAT(typeError("int int"), HasSubstr("1:5: expected the end of the type, found 'int'"));
