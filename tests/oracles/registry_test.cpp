@@ -23,7 +23,10 @@ TEST(Lanes, AnUnknownWordNamesTheNearest) {
 }
 
 TEST(Lanes, EachCanBeMade) {
-  for (const LaneInfo& lane : allLanes()) EXPECT_NE(lane.make(), nullptr) << lane.name;
+  for (const char* name : {"reference", "engine.broken", "engine.stitched", "stock"}) {
+    ASSERT_NE(findLane(name), nullptr) << name;
+    EXPECT_NE(findLane(name)->make(), nullptr) << name;
+  }
 }
 
 TEST(Oracles, SayWhatTheyJudge) {

@@ -90,7 +90,7 @@ inline Case caseOf(const std::string& ir, std::vector<InputSpec> inputs, size_t 
 
 inline Case smallCase() {
   return caseOf(R"(graph(%x : Tensor):
-  %y : Tensor = aten::relu(%x)
+  %y : Tensor = aten::tanh(%x)
   return (%y)
 )",
                 {input({2})});
