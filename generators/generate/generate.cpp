@@ -69,7 +69,7 @@ Case generateCase(Choices& choices, uint64_t seed, const GenerateOptions& option
   DefaultGeneratorGuard same_stream;
 
   Swarm swarm = drawSwarm(choices, options);
-  Program program(choices, seed, swarm, options);
+  ProgramBuilder program(choices, seed, swarm, options);
   drawInputs(program);
   growProgram(program);
   std::vector<torch::jit::Value*> returns = chooseReturns(program);
@@ -78,7 +78,7 @@ Case generateCase(Choices& choices, uint64_t seed, const GenerateOptions& option
                   "a program that ran while it was built does not run any more");
   if (swarm.has(Feature::types)) completeTypes(made);
   if (swarm.has(Feature::subgraphs)) wrapSubgraphs(*made.graph, choices);
-  if (swarm.has(Feature::profile) && choices.flip(80)) {
+  if (swarm.has(Feature::profile)) {
     made.notes["profile"] = toString(insertProfileNodes(made, choices));
     made.plan.profile = "keep";
   }

@@ -12,10 +12,10 @@ struct Step {
   Feature feature;
   uint32_t weight;
   bool opens_block;
-  void (*grow)(Program& program);
+  void (*grow)(ProgramBuilder& program);
 };
 
-void growOp(Program& program) {
+void growOp(ProgramBuilder& program) {
   Choices::Span span(program.choices(), "op");
   const OpRow& row = opRows()[program.choices().weighted(program.swarm().weights)];
   program.tryOp(row);
@@ -34,7 +34,7 @@ const std::vector<Step>& steps() {
   return all;
 }
 
-void growStep(Program& program) {
+void growStep(ProgramBuilder& program) {
   std::vector<uint32_t> weights;
   for (const Step& step : steps()) {
     bool on = step.feature == Feature::always || program.swarm().has(step.feature);
@@ -46,12 +46,12 @@ void growStep(Program& program) {
 
 // Each further step is a choice of its own and 0 ends it: dropping a step from a tape leaves the others as
 // they were, and a tape that has run out ends the program.
-bool goesOn(Program& program, uint32_t percent) {
+bool goesOn(ProgramBuilder& program, uint32_t percent) {
   return program.choices().below(1000) != 0 && program.nodes() < program.options().max_nodes &&
          (percent == 100 || program.choices().flip(percent)) && program.swarm().anyRow();
 }
 
-InputSpec drawContainer(Program& program, InputSpec::Kind kind) {
+InputSpec drawContainer(ProgramBuilder& program, InputSpec::Kind kind) {
   InputSpec container;
   container.kind = kind;
   int64_t elements = program.choices().between(1, 2);
@@ -61,7 +61,7 @@ InputSpec drawContainer(Program& program, InputSpec::Kind kind) {
   return container;
 }
 
-void addContainer(Program& program, InputSpec::Kind kind, c10::Symbol unpack) {
+void addContainer(ProgramBuilder& program, InputSpec::Kind kind, c10::Symbol unpack) {
   InputSpec container = drawContainer(program, kind);
   torch::jit::Value* input = program.addInput(container);
   std::vector<c10::TypePtr> types(container.elements.size(), c10::TensorType::get());
@@ -73,7 +73,7 @@ void addContainer(Program& program, InputSpec::Kind kind, c10::Symbol unpack) {
 
 }  // namespace
 
-std::optional<Operand> pickTensor(Program& program, const std::vector<Operand>& from) {
+std::optional<Operand> pickTensor(ProgramBuilder& program, const std::vector<Operand>& from) {
   std::vector<uint32_t> weights;
   bool any = false;
   // Newest first, as everywhere.
@@ -87,7 +87,7 @@ std::optional<Operand> pickTensor(Program& program, const std::vector<Operand>& 
   return from[from.size() - 1 - program.choices().weighted(weights)];
 }
 
-void drawInputs(Program& program) {
+void drawInputs(ProgramBuilder& program) {
   Choices& choices = program.choices();
   const Swarm& swarm = program.swarm();
   Choices::Span span(choices, "inputs");
@@ -115,7 +115,7 @@ void drawInputs(Program& program) {
   }
 }
 
-void growProgram(Program& program) {
+void growProgram(ProgramBuilder& program) {
   const GenerateOptions& options = program.options();
   // The smaller of two: most cases short, a few long.
   uint64_t spread = options.max_nodes - options.min_nodes + 1;
@@ -130,7 +130,7 @@ void growProgram(Program& program) {
   }
 }
 
-void growBlock(Program& program) {
+void growBlock(ProgramBuilder& program) {
   constexpr size_t most = 6;
   for (size_t i = 0; i < most; ++i) {
     Choices::Span span(program.choices(), "step");
@@ -139,7 +139,7 @@ void growBlock(Program& program) {
   }
 }
 
-void growChain(Program& program) {
+void growChain(ProgramBuilder& program) {
   Choices::Span span(program.choices(), "chain");
   if (program.tensors().empty()) return;
   // Five and more: libtorch's executor inlines what is shorter.

@@ -7,21 +7,21 @@
 
 namespace faultline {
 
-void drawInputs(Program& program);
-void growProgram(Program& program);
+void drawInputs(ProgramBuilder& program);
+void growProgram(ProgramBuilder& program);
 // What the graph returns: mostly what nobody used, so that most nodes matter. May add nodes.
-std::vector<torch::jit::Value*> chooseReturns(Program& program);
+std::vector<torch::jit::Value*> chooseReturns(ProgramBuilder& program);
 
 // For the sources of this folder: steps put something into the open block, if they find operands for it.
-void growBlock(Program& program);  // a few ops into a block of an If or Loop, or into a region
-void growBranch(Program& program);
-void growLoop(Program& program);
-void growGradModeRegion(Program& program);
-void growList(Program& program);
-void growTuple(Program& program);
-void growChain(Program& program);
+void growBlock(ProgramBuilder& program);  // a few ops into a block of an If or Loop, or into a region
+void growBranch(ProgramBuilder& program);
+void growLoop(ProgramBuilder& program);
+void growGradModeRegion(ProgramBuilder& program);
+void growList(ProgramBuilder& program);
+void growTuple(ProgramBuilder& program);
+void growChain(ProgramBuilder& program);
 
 // One of these, rather one whose gradient is still loose; nothing: there are none.
-std::optional<Operand> pickTensor(Program& program, const std::vector<Operand>& from);
+std::optional<Operand> pickTensor(ProgramBuilder& program, const std::vector<Operand>& from);
 
 }  // namespace faultline

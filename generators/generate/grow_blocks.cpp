@@ -34,7 +34,7 @@ struct Condition {
 };
 
 // Nothing that depends on a tensor's values: the generator does not look at them.
-Condition drawCondition(Program& program) {
+Condition drawCondition(ProgramBuilder& program) {
   Choices& choices = program.choices();
   std::vector<Value*> integers = program.integers();
   if (!integers.empty() && choices.flip(30)) {
@@ -86,7 +86,7 @@ std::vector<Operand> ofForm(const Operand& form, const std::vector<Operand>& fro
 
 }  // namespace
 
-void growBranch(Program& program) {
+void growBranch(ProgramBuilder& program) {
   Choices::Span span(program.choices(), "branch");
   Condition condition = drawCondition(program);
   if (condition.value == nullptr) return;
@@ -94,7 +94,7 @@ void growBranch(Program& program) {
   program.block()->appendNode(branch);
 
   Block* first = branch->addBlock();
-  Program::Scope scope = program.open(branch, first);
+  ProgramBuilder::Scope scope = program.open(branch, first);
   if (condition.optional != nullptr) {
     Node* cast = program.add(prim::unchecked_cast, {condition.optional}, {c10::TensorType::get()});
     program.bring(cast->output(), condition.range);
@@ -128,7 +128,7 @@ void growBranch(Program& program) {
   for (size_t i = 0; i < ranges.size(); ++i) program.bring(branch->output(i), ranges[i]);
 }
 
-void growLoop(Program& program) {
+void growLoop(ProgramBuilder& program) {
   Choices& choices = program.choices();
   Choices::Span span(choices, "loop");
   int64_t trips = choices.between(1, limits::max_trips);
@@ -149,7 +149,7 @@ void growLoop(Program& program) {
   body->addInput()->setType(c10::IntType::get());
   for (size_t i = 0; i < initial.size(); ++i) body->addInput()->setType(c10::TensorType::get());
 
-  Program::Scope scope = program.open(loop, body);
+  ProgramBuilder::Scope scope = program.open(loop, body);
   program.bringInteger(body->inputs()[0]);
   for (size_t i = 0; i < initial.size(); ++i) program.bring(body->inputs()[i + 1], initial[i].range);
   growBlock(program);
@@ -178,7 +178,7 @@ void growLoop(Program& program) {
   for (size_t i = 0; i < ranges.size(); ++i) program.bring(loop->output(i), ranges[i]);
 }
 
-void growGradModeRegion(Program& program) {
+void growGradModeRegion(ProgramBuilder& program) {
   Choices::Span span(program.choices(), "grad_mode");
   // The caller's mode comes back, as after Python's `with torch.no_grad()`.
   Node* before = program.add(c10::Symbol::aten("is_grad_enabled"), {}, {c10::BoolType::get()});

@@ -10,7 +10,7 @@ namespace aten = torch::jit::aten;
 
 namespace {
 
-std::vector<Operand> pickSome(Program& program, int64_t most) {
+std::vector<Operand> pickSome(ProgramBuilder& program, int64_t most) {
   std::vector<Operand> picked;
   for (int64_t count = program.choices().between(1, most); count > 0; --count) {
     std::optional<Operand> operand = pickTensor(program, program.tensors());
@@ -27,7 +27,7 @@ std::vector<Value*> valuesOf(const std::vector<Operand>& operands) {
 
 }  // namespace
 
-void growList(Program& program) {
+void growList(ProgramBuilder& program) {
   Choices::Span span(program.choices(), "list");
   std::vector<Operand> elements = pickSome(program, static_cast<int64_t>(limits::max_list));
   if (elements.empty()) return;
@@ -49,7 +49,7 @@ void growList(Program& program) {
   for (size_t i = 0; i < elements.size(); ++i) program.bring(unpack->output(i), elements[i].range);
 }
 
-void growTuple(Program& program) {
+void growTuple(ProgramBuilder& program) {
   Choices::Span span(program.choices(), "tuple");
   std::vector<Operand> elements = pickSome(program, 2);
   if (elements.empty()) return;

@@ -87,7 +87,6 @@ void choosePlan(Case& c, Choices& choices, const Swarm& swarm) {
   std::vector<std::string> seams;
   if (swarm.has(Feature::breaks)) seams = chooseBreaks(c, choices);
   if (swarm.has(Feature::hooks)) chooseHooks(c, choices, seams);
-  if (c.plan.profile == "none" && swarm.has(Feature::profile)) c.plan.profile = "record";
 }
 
 }  // namespace faultline

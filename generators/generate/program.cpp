@@ -28,7 +28,8 @@ bool sameConstant(const c10::IValue& a, const c10::IValue& b) {
 
 }  // namespace
 
-Program::Program(Choices& choices, uint64_t seed, const Swarm& swarm, const GenerateOptions& options)
+ProgramBuilder::ProgramBuilder(Choices& choices, uint64_t seed, const Swarm& swarm,
+                               const GenerateOptions& options)
     : choices_(choices),
       seed_(seed),
       swarm_(swarm),
@@ -36,9 +37,9 @@ Program::Program(Choices& choices, uint64_t seed, const Swarm& swarm, const Gene
       graph_(std::make_shared<torch::jit::Graph>()),
       style_(drawInputStyle(choices, swarm)) {}
 
-Block* Program::block() { return open_.empty() ? graph_->block() : open_.back().block; }
+Block* ProgramBuilder::block() { return open_.empty() ? graph_->block() : open_.back().block; }
 
-Value* Program::constant(const c10::IValue& value) {
+Value* ProgramBuilder::constant(const c10::IValue& value) {
   for (const auto& [known, at] : constants_) {
     if (sameConstant(known, value)) return at;
   }
@@ -55,7 +56,7 @@ Value* Program::constant(const c10::IValue& value) {
   return inserted;
 }
 
-std::optional<size_t> Program::makeConstant(const TensorWish& wish) {
+std::optional<size_t> ProgramBuilder::makeConstant(const TensorWish& wish) {
   InputSpec spec = drawTensorSpec(choices_, swarm_, style_, wish);
   spec.requires_grad = false;
   spec.leaf = true;
@@ -70,21 +71,21 @@ std::optional<size_t> Program::makeConstant(const TensorWish& wish) {
   return live_.size() - 1;
 }
 
-std::optional<size_t> Program::make(const TensorWish& wish) {
+std::optional<size_t> ProgramBuilder::make(const TensorWish& wish) {
   if (swarm_.has(Feature::constants) && choices_.flip(20)) return makeConstant(wish);
   if (!roomForInput()) return std::nullopt;
   addInput(drawTensorSpec(choices_, swarm_, style_, wish));
   return live_.size() - 1;
 }
 
-bool Program::roomForInput() const { return inputs_.size() < limits::max_inputs; }
+bool ProgramBuilder::roomForInput() const { return inputs_.size() < limits::max_inputs; }
 
-Value* Program::list(const std::vector<Value*>& elements) {
+Value* ProgramBuilder::list(const std::vector<Value*>& elements) {
   Node* node = add(prim::ListConstruct, elements, {c10::ListType::ofTensors()});
   return node->output();
 }
 
-Value* Program::addInput(const InputSpec& spec) {
+Value* ProgramBuilder::addInput(const InputSpec& spec) {
   size_t position = inputs_.size();
   Value* value = graph_->addInput("in" + std::to_string(position));
   value->setType(inputType(spec.kind == InputSpec::Kind::SameAs ? inputs_[spec.same_as] : spec));
@@ -100,15 +101,15 @@ Value* Program::addInput(const InputSpec& spec) {
   return value;
 }
 
-Value* Program::addOptionalInput(const InputSpec& spec) {
+Value* ProgramBuilder::addOptionalInput(const InputSpec& spec) {
   Value* value = addInput(spec);
   value->setType(c10::OptionalType::ofTensor());
   live_.pop_back();
   return value;
 }
 
-Node* Program::add(c10::Symbol kind, const std::vector<Value*>& inputs,
-                   const std::vector<c10::TypePtr>& results) {
+Node* ProgramBuilder::add(c10::Symbol kind, const std::vector<Value*>& inputs,
+                          const std::vector<c10::TypePtr>& results) {
   Node* node = graph_->create(kind, inputs, results.size());
   for (size_t i = 0; i < results.size(); ++i) node->output(i)->setType(results[i]);
   block()->appendNode(node);
@@ -118,7 +119,7 @@ Node* Program::add(c10::Symbol kind, const std::vector<Value*>& inputs,
   return node;
 }
 
-bool Program::isWritable(const at::Tensor& tensor) const {
+bool ProgramBuilder::isWritable(const at::Tensor& tensor) const {
   for (const at::Tensor& constant : frozen_) {
     if (tensor.is_alias_of(constant)) return false;
   }
@@ -130,7 +131,7 @@ bool Program::isWritable(const at::Tensor& tensor) const {
   return !tensor.is_view() || !tensor._base().is_leaf();
 }
 
-Operand Program::describe(Value* value, const Range& range) const {
+Operand ProgramBuilder::describe(Value* value, const Range& range) const {
   at::Tensor tensor = tensorOf(value);
   Operand operand;
   operand.value = value;
@@ -149,9 +150,9 @@ Operand Program::describe(Value* value, const Range& range) const {
   return operand;
 }
 
-void Program::bring(Value* tensor, const Range& range) { live_.push_back(describe(tensor, range)); }
+void ProgramBuilder::bring(Value* tensor, const Range& range) { live_.push_back(describe(tensor, range)); }
 
-void Program::refresh() {
+void ProgramBuilder::refresh() {
   for (Operand& operand : live_) {
     bool used = operand.used;
     operand = describe(operand.value, operand.range);
@@ -159,7 +160,7 @@ void Program::refresh() {
   }
 }
 
-void Program::markUsed(const Value* value) {
+void ProgramBuilder::markUsed(const Value* value) {
   for (Operand& operand : live_) {
     if (operand.value == value) operand.used = true;
   }

@@ -22,9 +22,9 @@ inline bool isGraphInput(const torch::jit::Value* value) {
          value->node()->owningBlock()->owningNode() == nullptr;
 }
 
-class Program final : public OperandSource {
+class ProgramBuilder final : public OperandSource {
  public:
-  Program(Choices& choices, uint64_t seed, const Swarm& swarm, const GenerateOptions& options);
+  ProgramBuilder(Choices& choices, uint64_t seed, const Swarm& swarm, const GenerateOptions& options);
 
   // OperandSource
   Choices& choices() override { return choices_; }

@@ -38,7 +38,7 @@ const RowOperator& operatorOf(const OpRow& row) {
 
 }  // namespace
 
-Value* Program::tryOp(const OpRow& row) {
+Value* ProgramBuilder::tryOp(const OpRow& row) {
   const RowOperator& row_operator = operatorOf(row);
   const c10::FunctionSchema& schema = row_operator.op->schema();
   std::optional<Operands> operands = findOperands(row, schema, *this);
@@ -63,7 +63,7 @@ Value* Program::tryOp(const OpRow& row) {
   return bringResults(row, node, range);
 }
 
-bool Program::executeRow(const OpRow& row, Node* node) {
+bool ProgramBuilder::executeRow(const OpRow& row, Node* node) {
   bool kept = false;
   try {
     execution_.run(node);
@@ -78,7 +78,7 @@ bool Program::executeRow(const OpRow& row, Node* node) {
   return false;
 }
 
-bool Program::fitsLimits(const Node* node) const {
+bool ProgramBuilder::fitsLimits(const Node* node) const {
   for (const Value* output : node->outputs()) {
     const c10::IValue& value = execution_.get(output);
     if (!value.isTensor()) continue;
@@ -88,7 +88,7 @@ bool Program::fitsLimits(const Node* node) const {
   return true;
 }
 
-Value* Program::bringResults(const OpRow& row, Node* node, const Range& range) {
+Value* ProgramBuilder::bringResults(const OpRow& row, Node* node, const Range& range) {
   Value* first = nullptr;
   for (Value* output : node->outputs()) {
     const c10::IValue& value = execution_.get(output);
@@ -111,14 +111,14 @@ Value* Program::bringResults(const OpRow& row, Node* node, const Range& range) {
   return first;
 }
 
-void Program::spoilRanges(const Value* target, const Range& range) {
+void ProgramBuilder::spoilRanges(const Value* target, const Range& range) {
   at::Tensor written = tensorOf(target);
   for (Operand& operand : live_) {
     if (tensorOf(operand.value).is_alias_of(written)) operand.range = joinRanges(operand.range, range);
   }
 }
 
-bool Program::backwardRuns() const {
+bool ProgramBuilder::backwardRuns() const {
   torch::autograd::edge_list roots, inputs;
   torch::autograd::variable_list seeds;
   for (const Operand& operand : live_) {

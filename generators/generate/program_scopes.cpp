@@ -11,18 +11,18 @@ using torch::jit::Node;
 using torch::jit::Value;
 namespace prim = torch::jit::prim;
 
-Program::Scope Program::open(Node* node, Block* block) {
+ProgramBuilder::Scope ProgramBuilder::open(Node* node, Block* block) {
   open_.push_back({node, block});
   replay();
   return {live_.size(), integers_.size()};
 }
 
-void Program::openNext(Block* block) {
+void ProgramBuilder::openNext(Block* block) {
   open_.back().block = block;
   replay();
 }
 
-std::vector<Operand> Program::leave(const Scope& scope) {
+std::vector<Operand> ProgramBuilder::leave(const Scope& scope) {
   std::vector<Operand> seen = live_;
   auto outlives = [](const Operand& operand) {
     return isGraphInput(operand.value) || operand.value->node()->kind() == prim::Constant;
@@ -39,12 +39,12 @@ std::vector<Operand> Program::leave(const Scope& scope) {
   return seen;
 }
 
-void Program::close() {
+void ProgramBuilder::close() {
   FAULTLINE_CHECK(!open_.empty(), "no block is open");
   open_.pop_back();
 }
 
-bool Program::execute(Node* node) {
+bool ProgramBuilder::execute(Node* node) {
   try {
     replay();
     if (!writes_ || backwardRuns() || choices_.flip(limits::spoiled_percent)) {
@@ -59,12 +59,12 @@ bool Program::execute(Node* node) {
   return false;
 }
 
-void Program::destroy(Node* node) {
+void ProgramBuilder::destroy(Node* node) {
   execution_.forget(node);
   node->destroy();
 }
 
-void Program::bindInputs() {
+void ProgramBuilder::bindInputs() {
   std::vector<c10::IValue> earlier;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     auto made = makeInput(inputs_[i], mixSeed(seed_, i), earlier);
@@ -74,14 +74,14 @@ void Program::bindInputs() {
   }
 }
 
-void Program::replay() {
+void ProgramBuilder::replay() {
   c10::GradMode::set_enabled(true);
   bindInputs();
   replay(graph_->block(), 0);
   refresh();
 }
 
-void Program::replay(const Block* block, size_t depth) {
+void ProgramBuilder::replay(const Block* block, size_t depth) {
   for (const Node* node : block->nodes()) {
     if (depth == open_.size() || node != open_[depth].node) {
       execution_.run(node);
@@ -98,7 +98,7 @@ void Program::replay(const Block* block, size_t depth) {
 }
 
 // Makes the open nodes whole for a moment, so that the graph can be copied: missing blocks and block outputs.
-void Program::completeOpenNodes(bool complete) {
+void ProgramBuilder::completeOpenNodes(bool complete) {
   for (const Open& open : open_) {
     bool loop = open.node->kind() == prim::Loop;
     if (!loop && complete && open.node->blocks().size() == 1) open.node->addBlock();
@@ -116,7 +116,7 @@ void Program::completeOpenNodes(bool complete) {
   }
 }
 
-Case Program::pendingCase() {
+Case ProgramBuilder::pendingCase() {
   Case pending;
   pending.seed = seed_;
   CaseRun run;
@@ -159,7 +159,7 @@ void removeLeftovers(Block* block) {
 
 }  // namespace
 
-Case Program::finish(const std::vector<Value*>& returns) {
+Case ProgramBuilder::finish(const std::vector<Value*>& returns) {
   FAULTLINE_CHECK(open_.empty(), "a block is still open");
   for (Value* value : returns) graph_->registerOutput(value);
   removeLeftovers(graph_->block());

@@ -13,7 +13,7 @@ namespace aten = torch::jit::aten;
 namespace {
 
 // What no op used, newest first, those with a gradient before the others.
-std::vector<Operand> looseEnds(const Program& program) {
+std::vector<Operand> looseEnds(const ProgramBuilder& program) {
   std::vector<Operand> loose;
   const std::vector<Operand>& tensors = program.tensors();
   for (bool with_gradient : {true, false}) {
@@ -27,7 +27,7 @@ std::vector<Operand> looseEnds(const Program& program) {
   return loose;
 }
 
-Value* sumUp(Program& program, const std::vector<Operand>& loose) {
+Value* sumUp(ProgramBuilder& program, const std::vector<Operand>& loose) {
   Value* total = nullptr;
   Value* none = program.constant(c10::IValue());
   Value* one = program.constant(int64_t{1});
@@ -40,7 +40,7 @@ Value* sumUp(Program& program, const std::vector<Operand>& loose) {
   return total;
 }
 
-void addPlumbing(Program& program, std::vector<Value*>& returns) {
+void addPlumbing(ProgramBuilder& program, std::vector<Value*>& returns) {
   Choices& choices = program.choices();
   if (choices.flip(40)) {
     std::vector<Value*> inputs;
@@ -57,7 +57,7 @@ void addPlumbing(Program& program, std::vector<Value*>& returns) {
 }
 
 // The last few as one list or tuple: behind all plain tensors, so that these keep their numbers.
-void wrapLast(Program& program, std::vector<Value*>& returns) {
+void wrapLast(ProgramBuilder& program, std::vector<Value*>& returns) {
   bool list = program.swarm().has(Feature::lists) && program.choices().flip(25);
   bool tuple = !list && program.swarm().has(Feature::tuples) && program.choices().flip(35);
   if (!list && !tuple) return;
@@ -72,7 +72,7 @@ void wrapLast(Program& program, std::vector<Value*>& returns) {
 
 }  // namespace
 
-std::vector<Value*> chooseReturns(Program& program) {
+std::vector<Value*> chooseReturns(ProgramBuilder& program) {
   Choices::Span span(program.choices(), "returns");
   std::vector<Operand> loose = looseEnds(program);
   std::vector<Value*> returns;
