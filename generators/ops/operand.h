@@ -21,7 +21,8 @@ struct Operand {
   bool writable = true;  // eager PyTorch is expected to let an op write into it
   bool used = false;     // by an op so far
   bool requires_grad = false;
-  // False: autograd refuses to look at it (a view from a no_grad region that was written there). No op gets it.
+  // False: autograd refuses to look at it (a view from a no_grad region that was written there). No op gets
+  // it.
   bool usable = true;
   Range range;
 

@@ -114,8 +114,8 @@ using Rules = std::vector<const TensorRule*>;
 
 bool fitsAll(const Operand& o, const Rules& rules, const Site& site, bool careless) {
   return o.usable && std::all_of(rules.begin(), rules.end(), [&](const TensorRule* rule) {
-    return (careless && rule->strength == SOFT) || rule->fits(o, site);
-  });
+           return (careless && rule->strength == SOFT) || rule->fits(o, site);
+         });
 }
 
 // Newest first, so that the simplest choice is the value just made.
@@ -131,7 +131,7 @@ std::vector<size_t> candidates(const Rules& rules, const Site& site, bool carele
 std::vector<uint32_t> weigh(const std::vector<size_t>& fitting, const std::vector<Operand>& tensors) {
   std::vector<uint32_t> weights;
   for (size_t i : fitting) {
-    bool loose_end = !tensors[i].used && tensors[i].requires_grad;
+    bool loose_end = !tensors[i].used && (tensors[i].requires_grad || tensors[i].dtype == at::kBool);
     uint32_t weight = loose_end ? limits::loose_end_weight : limits::other_value_weight;
     bool recent = i + limits::recent_values >= tensors.size();
     weights.push_back(recent ? weight * limits::recent_value_factor : weight);
