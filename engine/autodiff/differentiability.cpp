@@ -65,6 +65,17 @@ bool changesDtypeByNature(torch::jit::Symbol kind) {
          kind == c10::aten::_autocast_to_full_precision || kind == c10::aten::_autocast_to_reduced_precision;
 }
 
+bool anyInBlocks(const Node* node, bool (*holds)(const Node*)) {
+  for (const Block* block : node->blocks()) {
+    for (const Node* inner : block->nodes()) {
+      if (holds(inner)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string schemaName(const Node* node) {
@@ -144,6 +155,12 @@ bool isConstantLike(const Node* node) {
   return !mayHoldTensor(*node->output()->type());
 }
 
+bool changesMode(const Node* node) {
+  static const auto set_grad_enabled = c10::Symbol::fromQualString("aten::set_grad_enabled");
+  return node->kind() == set_grad_enabled || node->kind() == prim::Enter || node->kind() == prim::Exit ||
+         anyInBlocks(node, changesMode);
+}
+
 bool isOrdered(const Node* node) {
   if (node->isNondeterministic() || node->hasSideEffects()) {
     return true;
@@ -155,14 +172,7 @@ bool isOrdered(const Node* node) {
       }
     }
   }
-  for (const Block* block : node->blocks()) {
-    for (const Node* inner : block->nodes()) {
-      if (isOrdered(inner)) {
-        return true;
-      }
-    }
-  }
-  return false;
+  return anyInBlocks(node, isOrdered);
 }
 
 bool passesStorage(const Node* node) {
