@@ -139,10 +139,10 @@ graph(%x : Tensor, %w : Tensor):
   %off : bool = prim::Constant[value=0]()
   %on : bool = prim::Constant[value=1]()
   %a : Tensor = aten::mul(%x, %w)
-   = aten::set_grad_enabled(%off)
+  aten::set_grad_enabled(%off)
   %b : Tensor = aten::sin(%a)
   %c : Tensor = aten::cos(%b)
-   = aten::set_grad_enabled(%on)
+  aten::set_grad_enabled(%on)
   %d : Tensor = aten::mul(%c, %w)
   return (%d))",
                                 BreakPolicy::after({"mul", "sin"}));

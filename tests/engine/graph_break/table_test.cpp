@@ -34,13 +34,13 @@ graph(%x : Tensor, %w : Tensor):
   %a : Tensor = aten::add(%x, %w, %two)
   %b : Tensor = aten::mul(%a, %half)
   return (%b))")),
-            "opcode         name    target           args      kwargs\n"
-            "-------------  ------  ---------------  --------  ------------\n"
-            "placeholder    x       x                ()        {}\n"
-            "placeholder    w       w                ()        {}\n"
-            "call_function  add     aten::add.Tensor (x, w)    {'alpha': 2}\n"
-            "call_function  mul     aten::mul.Scalar (add, 0.5) {}\n"
-            "output         output  output           (mul,)    {}\n");
+            "opcode         name    target            args        kwargs\n"
+            "-------------  ------  ----------------  ----------  ------------\n"
+            "placeholder    x       x                 ()          {}\n"
+            "placeholder    w       w                 ()          {}\n"
+            "call_function  add     aten::add.Tensor  (x, w)      {'alpha': 2}\n"
+            "call_function  mul     aten::mul.Scalar  (add, 0.5)  {}\n"
+            "output         output  output            (mul,)      {}\n");
 }
 
 TEST(Table, WrapsLongCellsAtTheWidth) {
