@@ -19,9 +19,11 @@ namespace prim = torch::jit::prim;
 
 namespace {
 
-const std::set<std::pair<std::string_view, std::string_view>>& cutOperands() {
-  static const std::set<std::pair<std::string_view, std::string_view>> rows = {
-#define FAULTLINE_CUT_OPERAND(op, argument) {op, argument},
+c10::Symbol symbol(const char* name) { return c10::Symbol::fromQualString(name); }
+
+const std::set<std::pair<c10::Symbol, std::string>>& cutOperands() {
+  static const std::set<std::pair<c10::Symbol, std::string>> rows = {
+#define FAULTLINE_CUT_OPERAND(op, argument) {symbol(op), argument},
 #define FAULTLINE_CUT_RESULT(op, index)
 #include "engine/autodiff/operands.def"
 #undef FAULTLINE_CUT_OPERAND
@@ -30,10 +32,10 @@ const std::set<std::pair<std::string_view, std::string_view>>& cutOperands() {
   return rows;
 }
 
-const std::set<std::pair<std::string_view, size_t>>& cutResults() {
-  static const std::set<std::pair<std::string_view, size_t>> rows = {
+const std::set<std::pair<c10::Symbol, size_t>>& cutResults() {
+  static const std::set<std::pair<c10::Symbol, size_t>> rows = {
 #define FAULTLINE_CUT_OPERAND(op, argument)
-#define FAULTLINE_CUT_RESULT(op, index) {op, index},
+#define FAULTLINE_CUT_RESULT(op, index) {symbol(op), index},
 #include "engine/autodiff/operands.def"
 #undef FAULTLINE_CUT_OPERAND
 #undef FAULTLINE_CUT_RESULT
@@ -65,6 +67,17 @@ bool changesDtypeByNature(torch::jit::Symbol kind) {
          kind == c10::aten::_autocast_to_full_precision || kind == c10::aten::_autocast_to_reduced_precision;
 }
 
+bool anyInBlocks(const Node* node, bool (*holds)(const Node*)) {
+  for (const Block* block : node->blocks()) {
+    for (const Node* inner : block->nodes()) {
+      if (holds(inner)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string schemaName(const Node* node) {
@@ -75,16 +88,21 @@ std::string schemaName(const Node* node) {
 }
 
 bool passesGradient(const Node* node, size_t input) {
+  bool any_result = false;
+  for (size_t i = 0; i < node->outputs().size(); ++i) {
+    any_result = any_result || (carriesGradient(node, i) && mayHoldTensor(*node->outputs()[i]->type()));
+  }
+  if (!any_result && node->kind() != prim::Return) {
+    return false;
+  }
   const auto* schema = node->maybeSchema();
   if (!schema || input >= schema->arguments().size()) {
     return true;
   }
-  return !cutOperands().count({schema->name(), schema->arguments()[input].name()});
+  return !cutOperands().count({node->kind(), schema->arguments()[input].name()});
 }
 
-bool carriesGradient(const Node* node, size_t output) {
-  return !cutResults().count({node->kind().toQualString(), output});
-}
+bool carriesGradient(const Node* node, size_t output) { return !cutResults().count({node->kind(), output}); }
 
 bool mayHoldTensor(const c10::Type& type) {
   switch (type.kind()) {
@@ -144,6 +162,12 @@ bool isConstantLike(const Node* node) {
   return !mayHoldTensor(*node->output()->type());
 }
 
+bool changesMode(const Node* node) {
+  static const c10::Symbol set_grad_enabled = symbol("aten::set_grad_enabled");
+  return node->kind() == set_grad_enabled || node->kind() == prim::Enter || node->kind() == prim::Exit ||
+         anyInBlocks(node, changesMode);
+}
+
 bool isOrdered(const Node* node) {
   if (node->isNondeterministic() || node->hasSideEffects()) {
     return true;
@@ -155,14 +179,7 @@ bool isOrdered(const Node* node) {
       }
     }
   }
-  for (const Block* block : node->blocks()) {
-    for (const Node* inner : block->nodes()) {
-      if (isOrdered(inner)) {
-        return true;
-      }
-    }
-  }
-  return false;
+  return anyInBlocks(node, isOrdered);
 }
 
 bool passesStorage(const Node* node) {

@@ -29,6 +29,9 @@ bool passesStorage(const torch::jit::Node* node);
 // included.
 bool isOrdered(const torch::jit::Node* node);
 
+// Switches grad mode, or enters or leaves a context that may. Blocks included.
+bool changesMode(const torch::jit::Node* node);
+
 struct CompileChoice {
   bool compiled = true;
   std::string reason;  // why not; a phrase that starts with the op

@@ -113,7 +113,8 @@ class Compiler {
 
   void addPiece(size_t k, size_t begin, size_t end, const std::string& only_eager) {
     const bool forced = std::count(options_.force_eager.begin(), options_.force_eager.end(), k) > 0;
-    const bool eager = forced || !only_eager.empty();
+    const std::string reason = only_eager.empty() ? facts_.onlyEagerReason(begin, end) : only_eager;
+    const bool eager = forced || !reason.empty();
     CompiledPiece piece;
     PlacedPiece placed;
     const Part outside = boundary(facts_, begin, end);
@@ -133,7 +134,7 @@ class Compiler {
       if (!runnable.reason().empty()) {
         refusal = runnable.reason();
       }
-      describePart(part, runnable, piece);
+      describePart(part, runnable, piece, eager);
       placed.parts.push_back(std::move(placed_part));
     }
     placed.outputs = registersOf(outside.outputs);
@@ -144,8 +145,8 @@ class Compiler {
     piece.kind = any_compiled ? CompiledPiece::Kind::Compiled : CompiledPiece::Kind::Eager;
     if (forced) {
       piece.reason = "asked for";
-    } else if (!only_eager.empty()) {
-      piece.reason = only_eager;
+    } else if (!reason.empty()) {
+      piece.reason = reason;
     } else if (!any_compiled) {
       piece.reason = !refusal.empty()          ? refusal
                      : piece.eager_ops.empty() ? "no gradient comes back to any of its ops"
@@ -160,14 +161,15 @@ class Compiler {
     impl_->placed.push_back(std::move(placed));
   }
 
-  void describePart(const Part& part, const RunnablePart& runnable, CompiledPiece& piece) {
+  void describePart(const Part& part, const RunnablePart& runnable, CompiledPiece& piece,
+                    bool whole_piece_eager) {
     PiecePart described;
     const PartVariant* variant = runnable.compiled() ? runnable.expectedVariant() : nullptr;
     described.forward = variant ? variant->gradient.forward : runnable.graph();
     described.backward = variant ? variant->gradient.backward : nullptr;
     for (size_t i : part.nodes) {
       described.ops.push_back(work_->names.of(work_->nodes[i]));
-      if (!runnable.compiled()) {
+      if (!runnable.compiled() && !whole_piece_eager) {
         const std::string& reason = runnable.reason().empty() ? facts_.nodes[i].reason : runnable.reason();
         if (!reason.empty()) {
           piece.eager_ops.push_back({described.ops.back(), reason});
@@ -244,7 +246,11 @@ class Compiler {
 
 Result<CompiledGraph> compileTrusting(std::shared_ptr<Graph> graph, const BreakPlan& plan,
                                       const CompileOptions& options, bool trust_formulas) {
-  auto work = std::make_shared<const WorkingCopy>(*graph);
+  auto copy = WorkingCopy::make(*graph);
+  if (!copy) {
+    return tl::make_unexpected(copy.error());
+  }
+  const std::shared_ptr<const WorkingCopy> work = *copy;
   if (plan.ends.empty() || plan.ends.back() != work->nodes.size() ||
       !std::is_sorted(plan.ends.begin(), plan.ends.end())) {
     return fail(ErrorKind::Invalid, "the plan was made for another graph");
@@ -261,7 +267,7 @@ Result<CompiledGraph> compileTrusting(std::shared_ptr<Graph> graph, const BreakP
       return fail(ErrorKind::Invalid, "the plan has cuts where none is legal: " + only_eager);
     }
   }
-  return CompiledGraph(Compiler(std::move(work), options, trust_formulas).compile(plan.ends, only_eager));
+  return CompiledGraph(Compiler(work, options, trust_formulas).compile(plan.ends, only_eager));
 }
 
 Result<CompiledGraph> compile(std::shared_ptr<Graph> graph, const BreakPlan& plan,

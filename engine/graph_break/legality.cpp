@@ -40,14 +40,10 @@ bool writesStatistics(const Node* node) {
   return true;
 }
 
-bool changesGradMode(const Node* node) {
-  return node->kind() == prim::Enter || node->kind() == prim::Exit ||
-         node->kind() == c10::Symbol::fromQualString("aten::set_grad_enabled") ||
-         node->kind() == c10::Symbol::fromQualString("prim::set_grad_enabled");
-}
-
 bool isOpaque(const Node* node) {
-  static const std::set<c10::Symbol> plain = {prim::Constant,
+  static const std::set<c10::Symbol> plain = {prim::Enter,
+                                              prim::Exit,
+                                              prim::Constant,
                                               prim::If,
                                               prim::Loop,
                                               prim::ListConstruct,
@@ -80,9 +76,6 @@ bool isOpaque(const Node* node) {
 std::optional<Obstacle> search(const WorkingCopy& work, const Block* block) {
   for (const Node* node : block->nodes()) {
     const auto* schema = node->maybeSchema();
-    if (changesGradMode(node)) {
-      return Obstacle{BreakReason::grad_mode, work.names.of(node)};
-    }
     if ((schema && schema->is_mutable()) || writesStatistics(node) || node->kind() == prim::SetAttr) {
       return Obstacle{BreakReason::mutation, work.names.of(node)};
     }

@@ -161,9 +161,18 @@ bool GraphFacts::escapes(const Node* node) const {
                      [this](const Value* output) { return escapes_.count(output) > 0; });
 }
 
+std::string GraphFacts::onlyEagerReason(size_t begin, size_t end) const {
+  for (size_t i = begin; i < end; ++i) {
+    if (changesMode(work.nodes[i])) {
+      return work.names.of(work.nodes[i]) + " changes the grad mode, so ops must keep their order around it";
+    }
+  }
+  return {};
+}
+
 std::vector<Part> splitIntoParts(const GraphFacts& facts, size_t begin, size_t end, bool force_eager) {
   const WorkingCopy& work = facts.work;
-  if (force_eager) {
+  if (force_eager || !facts.onlyEagerReason(begin, end).empty()) {
     Part whole = boundary(facts, begin, end);
     return whole.nodes.empty() ? std::vector<Part>{} : std::vector<Part>{std::move(whole)};
   }

@@ -24,6 +24,10 @@ struct GraphFacts {
   const WorkingCopy& work;
   std::vector<NodeUse> nodes;
 
+  // Why nodes [begin, end) can only run eagerly and in their order; empty: nothing keeps them from being
+  // taken apart.
+  std::string onlyEagerReason(size_t begin, size_t end) const;
+
  private:
   bool escapes(const Node* node) const;
   std::unordered_map<const Value*, bool> escapes_;

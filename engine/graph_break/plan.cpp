@@ -140,7 +140,10 @@ PlannedPiece describe(const GraphFacts& facts, size_t begin, size_t end) {
       piece.eager_ops.push_back({piece.ops.back(), facts.nodes[i].reason});
     }
   }
-  if (!any_compiled && piece.eager_reason.empty()) {
+  if (const std::string reason = facts.onlyEagerReason(begin, end); !reason.empty()) {
+    piece.eager_reason = reason;
+    piece.eager_ops.clear();
+  } else if (!any_compiled && piece.eager_reason.empty()) {
     piece.eager_reason = "no gradient comes back to any of its ops";
   }
   const Part outside = boundary(facts, begin, end);
@@ -159,7 +162,11 @@ Result<BreakPlan> planBreaks(const Graph& graph, const BreakPolicy& policy) {
   if (policy.kind() == BreakPolicy::Kind::Every && policy.ops() == 0) {
     return fail(ErrorKind::Invalid, "a piece cannot have 0 ops");
   }
-  const WorkingCopy work(graph);
+  auto copy = WorkingCopy::make(graph);
+  if (!copy) {
+    return tl::make_unexpected(copy.error());
+  }
+  const WorkingCopy& work = **copy;
   const GraphFacts facts(work, false);
   Wishes wishes;
   if (policy.kind() == BreakPolicy::Kind::After) {
@@ -201,6 +208,7 @@ Result<BreakPlan> planBreaks(const Graph& graph, const BreakPolicy& policy) {
   for (size_t end : plan.ends) {
     plan.pieces.push_back(describe(facts, begin, end));
     if (obstacle) {
+      plan.pieces.back().eager_ops.clear();
       plan.pieces.back().eager_reason = refusedCut(obstacle->reason, {}, obstacle->op).reason;
     }
     begin = end;

@@ -149,28 +149,30 @@ class TableBuilder {
   std::vector<Row> rows_;
 };
 
-// Breaks after a comma or a dot where one stands in the second half of a line, else at the width.
+// Breaks where a word ends, as late as fits; inside a word only where it is longer than the line.
 std::vector<std::string> wrapped(const std::string& cell, size_t width) {
   std::vector<std::string> lines;
   size_t from = 0;
   while (cell.size() - from > width) {
-    size_t take = width;
-    for (size_t i = width; i > width / 2; --i) {
-      const char last = cell[from + i - 1];
-      if (last == ' ' || last == ',' || last == '.' || last == ':') {
-        take = i;
-        break;
+    size_t take = 0;
+    for (std::string_view ends : {" ", ",.:_"}) {
+      const size_t at = cell.find_last_of(ends, from + width - 1);
+      if (take == 0 && at != std::string::npos && at > from) {
+        take = at + 1 - from;
       }
     }
+    take = take == 0 ? width : take;
     lines.push_back(cell.substr(from, take));
     from += take;
-    from = std::min(cell.find_first_not_of(' ', from), cell.size());
   }
   lines.push_back(cell.substr(from));
+  for (std::string& line : lines) {
+    line.erase(line.find_last_not_of(' ') + 1);
+  }
   return lines;
 }
 
-// The widest columns give way until all fit.
+// Arguments give way first, as they wrap best; then the others, never below what can be read.
 std::array<size_t, 5> columnWidths(const std::vector<Row>& rows, size_t width) {
   std::array<size_t, 5> widths{};
   for (size_t c = 0; c < header.size(); ++c) {
@@ -179,19 +181,19 @@ std::array<size_t, 5> columnWidths(const std::vector<Row>& rows, size_t width) {
       widths[c] = std::max(widths[c], row[c].size());
     }
   }
-  auto total = [&widths] {
-    size_t sum = gap.size() * (widths.size() - 1);
-    for (size_t w : widths) {
-      sum += w;
-    }
-    return sum;
+  size_t total = gap.size() * (widths.size() - 1);
+  for (size_t w : widths) {
+    total += w;
+  }
+  struct Step {
+    size_t column, least;
   };
-  while (total() > width) {
-    auto widest = std::max_element(widths.begin(), widths.end());
-    if (*widest <= 8) {
-      break;  // a table this narrow reads worse than one that is too wide
-    }
-    --*widest;
+  for (const Step& step : {Step{3, 24}, Step{4, 16}, Step{2, 20}, Step{1, 16}, Step{3, 12}, Step{4, 8},
+                           Step{2, 8}, Step{1, 8}, Step{0, 8}}) {
+    const size_t excess = total > width ? total - width : 0;
+    const size_t spare = widths[step.column] > step.least ? widths[step.column] - step.least : 0;
+    widths[step.column] -= std::min(excess, spare);
+    total -= std::min(excess, spare);
   }
   return widths;
 }

@@ -8,34 +8,31 @@
 
 #include "engine/autodiff/gradient.h"
 #include "engine/support/check.h"
+#include "faultline/profile.h"
 
 namespace faultline {
 
 namespace {
 
-using torch::jit::Block;
-
-void stripProfileNodes(Block* block) {
-  for (auto it = block->nodes().begin(); it != block->nodes().end();) {
-    Node* node = *it++;
-    for (Block* inner : node->blocks()) {
-      stripProfileNodes(inner);
+bool holdsProfileNodes(const torch::jit::Block* block) {
+  for (const Node* node : block->nodes()) {
+    if (node->kind() == torch::jit::prim::profile || node->kind() == torch::jit::prim::profile_ivalue) {
+      return true;
     }
-    if (node->kind() != torch::jit::prim::profile && node->kind() != torch::jit::prim::profile_ivalue) {
-      continue;
+    for (const torch::jit::Block* inner : node->blocks()) {
+      if (holdsProfileNodes(inner)) {
+        return true;
+      }
     }
-    for (size_t i = 0; i < node->outputs().size(); ++i) {
-      node->outputs()[i]->replaceAllUsesWith(node->input(i));
-    }
-    node->destroy();
   }
+  return false;
 }
 
 std::shared_ptr<Graph> normalised(const Graph& original) {
   auto graph = copyGraph(original);
   inlineSubgraphs(*graph);
   torch::jit::Inline(*graph);
-  stripProfileNodes(graph->block());
+  removeProfileNodes(*graph);
   torch::jit::EraseShapeInformation(graph);
   return graph;
 }
@@ -55,8 +52,16 @@ std::vector<std::string> namesOfInputs(const Graph& graph) {
 
 }  // namespace
 
-WorkingCopy::WorkingCopy(const Graph& original)
-    : graph(normalised(original)), names(*graph), input_names(namesOfInputs(*graph)) {
+Result<std::shared_ptr<const WorkingCopy>> WorkingCopy::make(const Graph& original) {
+  auto graph = normalised(original);
+  if (holdsProfileNodes(graph->block())) {
+    return fail(ErrorKind::Invalid, "the graph has a profile node whose results nothing can replace");
+  }
+  return std::shared_ptr<const WorkingCopy>(new WorkingCopy(original, std::move(graph)));
+}
+
+WorkingCopy::WorkingCopy(const Graph& original, std::shared_ptr<Graph> normalised)
+    : graph(std::move(normalised)), names(*graph), input_names(namesOfInputs(*graph)) {
   for (const Value* input : original.inputs()) {
     input_types.push_back(input->type());
   }

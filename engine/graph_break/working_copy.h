@@ -12,7 +12,8 @@
 namespace faultline {
 
 struct WorkingCopy {
-  explicit WorkingCopy(const Graph& original);
+  // Refuses a graph that cannot be run because of what stands in it (profile nodes that nothing can replace).
+  static Result<std::shared_ptr<const WorkingCopy>> make(const Graph& original);
 
   std::shared_ptr<Graph> graph;
   std::vector<c10::TypePtr> input_types;  // as the original had them
@@ -28,6 +29,9 @@ struct WorkingCopy {
   std::string valueName(const Value* value) const;
   // Fixed order of values: graph inputs first, then by the place of their node.
   bool before(const Value* a, const Value* b) const;
+
+ private:
+  WorkingCopy(const Graph& original, std::shared_ptr<Graph> normalised);
 };
 
 }  // namespace faultline

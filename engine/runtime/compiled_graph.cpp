@@ -107,11 +107,9 @@ compat::NodePtr CompiledGraph::Impl::runPiece(size_t k, std::vector<c10::IValue>
     ++reruns;
   }
   timeline->end(event);
-  if (at::GradMode::is_enabled()) {
-    std::vector<torch::autograd::Node*> watched;
-    for (Register r : piece.outputs) {
-      last = watchEagerNodes(registers[r], first_number, piece_run, watched, std::move(last));
-    }
+  std::vector<torch::autograd::Node*> watched;
+  for (Register r : piece.outputs) {
+    last = watchEagerNodes(registers[r], first_number, piece_run, watched, std::move(last));
   }
   return last;
 }

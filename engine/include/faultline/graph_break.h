@@ -76,7 +76,7 @@ struct BreakPlan {
   std::vector<size_t> ends;  // per piece: index behind its last top-level node
 };
 
-// Refuses only a policy that cannot be meant (an unknown name, N = 0). A cut that is not legal is no error:
+// Refuses a policy that cannot be meant (an unknown name, N = 0) and a graph that cannot run. A cut that is not legal is no error:
 // it stands in `refused`, and the plan has fewer pieces.
 Result<BreakPlan> planBreaks(const Graph& graph, const BreakPolicy& policy);
 

@@ -10,11 +10,12 @@
 #include <ATen/core/stack.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
-#include <torch/csrc/jit/ir/irparser.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
 
 #include "faultline/graph_break.h"
+#include "faultline/ir.h"
 #include "tests/engine/runtime/seen.h"
 
 namespace faultline::test {
@@ -23,9 +24,9 @@ using Runner = std::function<void(torch::jit::Stack&)>;
 using Inputs = std::function<torch::jit::Stack()>;  // fresh equal inputs on every call
 
 inline std::shared_ptr<Graph> parse(std::string_view ir) {
-  auto graph = std::make_shared<Graph>();
-  torch::jit::parseIR(std::string(ir), graph.get());
-  return graph;
+  auto graph = readGraph(ir);
+  EXPECT_TRUE(graph) << graph.error().str();
+  return graph ? *graph : std::make_shared<Graph>();
 }
 
 // The interpreter and eager autograd; of a stitched graph, the interpreter and stock pieces.
@@ -54,13 +55,14 @@ inline at::Tensor leaf(std::vector<int64_t> sizes, int64_t seed = 1, at::ScalarT
 }
 
 struct Backward {
-  enum class Kind { None, All, Output, Double, Twice, Retain, AfterWrite };
+  enum class Kind { None, All, Output, Double, Twice, Retain, AfterWrite, WriteOutput };
   Kind kind = Kind::All;
-  size_t index =
-      0;  // Output: which; AfterWrite: the input that is written in place between forward and backward
+  // Output: which. AfterWrite: the input that is written to between forward and backward. WriteOutput: the
+  // output.
+  size_t index = 0;
   std::string str() const {
-    static constexpr const char* words[] = {"none",  "all",    "output",        "double",
-                                            "twice", "retain", "after write to"};
+    static constexpr const char* words[] = {"none",  "all",    "output",         "double",
+                                            "twice", "retain", "after write to", "after write to output"};
     return fmt::format("{} {}", words[static_cast<size_t>(kind)], index);
   }
 };
@@ -135,6 +137,18 @@ inline Seen observe(const Runner& run, const Inputs& make_inputs, const Backward
   }
   if (backward.kind == Backward::Kind::None) {
     return seen;
+  }
+  if (backward.kind == Backward::Kind::WriteOutput) {
+    try {
+      at::AutoGradMode mode(grad_mode);
+      outputs.at(backward.index).mul_(2);
+    } catch (const std::exception& error) {
+      seen.error = "write: " + lastLine(error);
+      return seen;
+    }
+    for (size_t i = inputs; i < all.size(); ++i) {
+      seen.outputs[i - inputs] = look(all, i);
+    }
   }
   std::vector<at::Tensor> losses;
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -216,6 +230,11 @@ inline std::vector<Backward> allBackwards(const Seen& forward, const torch::jit:
       {Kind::None, 0}, {Kind::All, 0}, {Kind::Double, 0}, {Kind::Twice, 0}, {Kind::Retain, 0}};
   for (size_t i = 0; forward.outputs.size() > 1 && i < forward.outputs.size(); ++i) {
     result.push_back({Kind::Output, i});
+  }
+  for (size_t i = 0; i < forward.outputs.size(); ++i) {
+    if (forward.outputs[i].values.defined()) {
+      result.push_back({Kind::WriteOutput, i});
+    }
   }
   std::vector<std::pair<std::string, at::Tensor>> tensors;
   std::vector<std::string> unused;

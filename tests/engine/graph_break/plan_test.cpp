@@ -1,0 +1,382 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/jit/runtime/custom_operator.h>
+
+#include "faultline/graph_break.h"
+#include "tests/engine/runtime/equivalence.h"
+
+namespace faultline::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const char* chain = R"(
+graph(%x : Tensor, %w : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %a : Tensor = aten::mul(%x, %w)
+  %b : Tensor = aten::sin(%a)
+  %c : Tensor = aten::add(%b, %w, %one)
+  %d : Tensor = aten::sin(%c)
+  %e : Tensor = aten::exp(%d)
+  return (%e))";
+
+BreakPlan planOf(const char* ir, const BreakPolicy& policy) {
+  auto plan = planBreaks(*parse(ir), policy);
+  EXPECT_TRUE(plan) << plan.error().str();
+  return plan ? *plan : BreakPlan{};
+}
+
+std::vector<std::vector<std::string>> opsOf(const BreakPlan& plan) {
+  std::vector<std::vector<std::string>> ops;
+  for (const PlannedPiece& piece : plan.pieces) {
+    ops.push_back(piece.ops);
+  }
+  return ops;
+}
+
+TEST(Plan, NoneIsOnePiece) {
+  EXPECT_THAT(opsOf(planOf(chain, BreakPolicy::none())),
+              ElementsAre(ElementsAre("mul", "sin", "add", "sin_1", "exp")));
+}
+
+TEST(Plan, EveryCountsOpsAndNotConstants) {
+  const BreakPlan plan = planOf(chain, BreakPolicy::every(2));
+  EXPECT_THAT(opsOf(plan),
+              ElementsAre(ElementsAre("mul", "sin"), ElementsAre("add", "sin_1"), ElementsAre("exp")));
+  ASSERT_EQ(plan.cuts.size(), 2u);
+  EXPECT_EQ(plan.cuts[0].after, "sin");
+  EXPECT_EQ(plan.cuts[0].reason, "every 2 ops");
+  EXPECT_THAT(plan.refused, IsEmpty());
+}
+
+TEST(Plan, EveryMakesNoEmptyPieceAtTheEnd) {
+  EXPECT_EQ(planOf(chain, BreakPolicy::every(5)).pieces.size(), 1u);
+  EXPECT_EQ(planOf(chain, BreakPolicy::every(1)).pieces.size(), 5u);
+  EXPECT_EQ(planOf(chain, BreakPolicy::every(1)).refused.size(), 0u);
+  EXPECT_EQ(planOf(chain, BreakPolicy::every(100)).pieces.size(), 1u);
+}
+
+TEST(Plan, AfterTakesNamesInAnyOrderAndOnce) {
+  const BreakPlan plan = planOf(chain, BreakPolicy::after({"sin_1", "mul", "sin_1"}));
+  EXPECT_THAT(opsOf(plan),
+              ElementsAre(ElementsAre("mul"), ElementsAre("sin", "add", "sin_1"), ElementsAre("exp")));
+  EXPECT_EQ(plan.cuts[1].reason, "asked for after sin_1");
+}
+
+TEST(Plan, SaysWhatCrosses) {
+  const BreakPlan plan = planOf(chain, BreakPolicy::after({"sin"}));
+  EXPECT_THAT(plan.pieces[0].inputs, ElementsAre("x", "w"));
+  EXPECT_THAT(plan.pieces[0].outputs, ElementsAre("sin"));
+  EXPECT_THAT(plan.pieces[1].inputs, ElementsAre("w", "sin"));
+  EXPECT_THAT(plan.pieces[1].outputs, ElementsAre("exp"));
+}
+
+TEST(Plan, AParameterIsReadyInItsEarliestPiece) {
+  const BreakPlan plan = planOf(R"(
+graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu), %w : Float(2, 3, strides=[3, 1], requires_grad=1, device=cpu), %u : Double(3, strides=[1], requires_grad=1, device=cpu), %v : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %zero : int = prim::Constant[value=0]()
+  %n : int = aten::size(%u, %zero)
+  %a : Tensor = aten::mul(%x, %w)
+  %b : Tensor = aten::mul(%a, %u)
+  %c : Tensor = aten::mul(%b, %w)
+  %d : Tensor = aten::mul(%c, %v)
+  return (%d, %n))",
+                                BreakPolicy::after({"mul", "mul_1"}));
+  ASSERT_EQ(plan.pieces.size(), 3u);
+  EXPECT_THAT(plan.pieces[0].parameters, ElementsAre("w"));
+  EXPECT_THAT(plan.pieces[1].parameters, ElementsAre("u")) << "its size is no gradient";
+  EXPECT_THAT(plan.pieces[2].parameters, ElementsAre("v"));
+  EXPECT_EQ(plan.pieces[0].bytes, 24);
+  EXPECT_EQ(plan.pieces[1].bytes, 24);
+  EXPECT_EQ(plan.pieces[2].bytes, 0) << "no complete type";
+}
+
+TEST(Plan, UnknownNameNamesTheNearest) {
+  auto plan = planBreaks(*parse(chain), BreakPolicy::after({"sin_2"}));
+  ASSERT_FALSE(plan);
+  EXPECT_THAT(plan.error().message, HasSubstr("'sin_2'"));
+  EXPECT_THAT(plan.error().message, HasSubstr("'sin_1'"));
+}
+
+TEST(Plan, NoOpsAPieceCannotBeMeant) { EXPECT_FALSE(planBreaks(*parse(chain), BreakPolicy::every(0))); }
+
+TEST(Plan, ProfileNodesAreNotInTheWay) {
+  EXPECT_THAT(opsOf(planOf(R"(
+graph(%x : Tensor):
+  %p : Tensor = prim::profile[profiled_type=Tensor](%x)
+  %a : Tensor = aten::sin(%p)
+  %q : Tensor = prim::profile[profiled_type=Tensor](%a)
+  %b : Tensor = aten::cos(%q)
+  return (%b))",
+                           BreakPolicy::after({"sin"}))),
+              ElementsAre(ElementsAre("sin"), ElementsAre("cos")));
+}
+
+TEST(Plan, SaysWhyOpsAndPiecesAreEager) {
+  const BreakPlan plan = planOf(R"(
+graph(%x : Tensor, %w : Tensor):
+  %none : NoneType = prim::Constant()
+  %a : Tensor = aten::mul(%x, %w)
+  %b : Tensor = aten::max(%a, %w)
+  %c : Tensor = aten::sin(%b)
+  %d : Tensor = aten::sum(%c, %none)
+  return (%d))",
+                                BreakPolicy::after({"sin"}));
+  ASSERT_EQ(plan.pieces.size(), 2u);
+  EXPECT_EQ(plan.pieces[0].eager_reason, "");
+  ASSERT_EQ(plan.pieces[0].eager_ops.size(), 1u);
+  EXPECT_EQ(plan.pieces[0].eager_ops[0].op, "max");
+  EXPECT_THAT(plan.pieces[0].eager_ops[0].reason, HasSubstr("ties"));
+  EXPECT_THAT(plan.pieces[1].eager_reason, HasSubstr("aten::sum has no formula"));
+}
+
+TEST(Plan, APieceThatChangesTheGradModeIsEager) {
+  const BreakPlan plan = planOf(R"(
+graph(%x : Tensor, %w : Tensor):
+  %off : bool = prim::Constant[value=0]()
+  %on : bool = prim::Constant[value=1]()
+  %a : Tensor = aten::mul(%x, %w)
+  aten::set_grad_enabled(%off)
+  %b : Tensor = aten::sin(%a)
+  %c : Tensor = aten::cos(%b)
+  aten::set_grad_enabled(%on)
+  %d : Tensor = aten::mul(%c, %w)
+  return (%d))",
+                                BreakPolicy::after({"mul", "sin"}));
+  ASSERT_EQ(plan.pieces.size(), 3u);
+  EXPECT_EQ(plan.pieces[0].eager_reason, "");
+  EXPECT_THAT(plan.pieces[1].eager_reason, HasSubstr("grad mode"));
+  EXPECT_THAT(plan.pieces[2].eager_reason, HasSubstr("grad mode"));
+}
+
+void identity(torch::jit::Stack&) {}
+
+torch::jit::RegisterOperators unknown_effects(
+    {torch::jit::Operator("faultline_test::opaque(Tensor x) -> Tensor", identity,
+                          c10::AliasAnalysisKind::CONSERVATIVE),
+     torch::jit::Operator("faultline_test::plain(Tensor x) -> Tensor", identity,
+                          c10::AliasAnalysisKind::FROM_SCHEMA)});
+
+// A graph in which the cut is refused for the row's reason, and the same asked of a graph that differs in
+// that alone.
+struct BreakRow {
+  const char* code;
+  const char* refused;
+  const char* after_refused;
+  const char* accepted;
+  const char* after_accepted;
+};
+
+const BreakRow break_rows[] = {
+    {"mutation", R"(
+graph(%x : Tensor, %w : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %a : Tensor = aten::sin(%x)
+  %b : Tensor = aten::add_(%a, %w, %one)
+  return (%b))",
+     "sin", R"(
+graph(%x : Tensor, %w : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %a : Tensor = aten::sin(%x)
+  %b : Tensor = aten::add(%a, %w, %one)
+  return (%b))",
+     "sin"},
+    {"mutation", R"(
+graph(%x : Tensor, %m : Tensor, %v : Tensor):
+  %none : NoneType = prim::Constant()
+  %on : bool = prim::Constant[value=1]()
+  %small : float = prim::Constant[value=0.1]()
+  %a : Tensor = aten::sin(%x)
+  %b : Tensor = aten::batch_norm(%a, %none, %none, %m, %v, %on, %small, %small, %on)
+  return (%b))",
+     "sin", R"(
+graph(%x : Tensor, %m : Tensor, %v : Tensor):
+  %none : NoneType = prim::Constant()
+  %off : bool = prim::Constant[value=0]()
+  %small : float = prim::Constant[value=0.1]()
+  %a : Tensor = aten::sin(%x)
+  %b : Tensor = aten::batch_norm(%a, %none, %none, %m, %v, %off, %small, %small, %off)
+  return (%b))",
+     "sin"},
+    {"mutation", R"(
+graph(%x : Tensor, %flag : bool):
+  %a : Tensor = aten::sin(%x)
+  %b : Tensor = prim::If(%flag)
+    block0():
+      %c : Tensor = aten::zero_(%a)
+      -> (%c)
+    block1():
+      -> (%a)
+  return (%b))",
+     "sin", R"(
+graph(%x : Tensor, %flag : bool):
+  %a : Tensor = aten::sin(%x)
+  %b : Tensor = prim::If(%flag)
+    block0():
+      %c : Tensor = aten::neg(%a)
+      -> (%c)
+    block1():
+      -> (%a)
+  return (%b))",
+     "sin"},
+    {"mutation", R"(
+graph(%x : Tensor):
+  %list : Tensor[] = prim::ListConstruct(%x)
+  %more : Tensor[] = aten::append(%list, %x)
+  %zero : int = prim::Constant[value=0]()
+  %c : Tensor = aten::cat(%list, %zero)
+  return (%c))",
+     "ListConstruct", R"(
+graph(%x : Tensor):
+  %list : Tensor[] = prim::ListConstruct(%x)
+  %zero : int = prim::Constant[value=0]()
+  %c : Tensor = aten::cat(%list, %zero)
+  return (%c))",
+     "ListConstruct"},
+    {"opaque", R"(
+graph(%x : Tensor):
+  %a : Tensor = aten::sin(%x)
+  %b : Tensor = faultline_test::opaque(%a)
+  return (%b))",
+     "sin", R"(
+graph(%x : Tensor):
+  %a : Tensor = aten::sin(%x)
+  %b : Tensor = faultline_test::plain(%a)
+  return (%b))",
+     "sin"},
+    {"inside_block", R"(
+graph(%x : Tensor, %flag : bool):
+  %b : Tensor = prim::If(%flag)
+    block0():
+      %c : Tensor = aten::neg(%x)
+      -> (%c)
+    block1():
+      -> (%x)
+  %d : Tensor = aten::sin(%b)
+  return (%d))",
+     "neg", R"(
+graph(%x : Tensor, %flag : bool):
+  %b : Tensor = prim::If(%flag)
+    block0():
+      %c : Tensor = aten::neg(%x)
+      -> (%c)
+    block1():
+      -> (%x)
+  %d : Tensor = aten::sin(%b)
+  return (%d))",
+     "If"},
+    {"constant", R"(
+graph(%x : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %a : Tensor = aten::add(%x, %one, %one)
+  %b : Tensor = aten::sin(%a)
+  return (%b))",
+     "Constant", R"(
+graph(%x : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %a : Tensor = aten::add(%x, %one, %one)
+  %b : Tensor = aten::sin(%a)
+  return (%b))",
+     "add"},
+    {"nothing_after", R"(
+graph(%x : Tensor):
+  %a : Tensor = aten::sin(%x)
+  %b : Tensor = aten::cos(%a)
+  %one : int = prim::Constant[value=1]()
+  return (%b, %one))",
+     "cos", R"(
+graph(%x : Tensor):
+  %a : Tensor = aten::sin(%x)
+  %b : Tensor = aten::cos(%a)
+  %one : int = prim::Constant[value=1]()
+  return (%b, %one))",
+     "sin"},
+};
+
+TEST(Plan, EachBreakReasonRefusesWhatItShouldAndNothingElse) {
+  std::set<std::string> shown;
+  for (const BreakRow& row : break_rows) {
+    SCOPED_TRACE(row.refused);
+    const BreakPlan refused = planOf(row.refused, BreakPolicy::after({row.after_refused}));
+    ASSERT_EQ(refused.refused.size(), 1u);
+    EXPECT_EQ(refused.refused[0].code, row.code);
+    EXPECT_EQ(refused.refused[0].at, row.after_refused);
+    EXPECT_THAT(refused.refused[0].reason, testing::Not(HasSubstr("{}")));
+    EXPECT_EQ(refused.pieces.size(), 1u);
+    const BreakPlan accepted = planOf(row.accepted, BreakPolicy::after({row.after_accepted}));
+    EXPECT_THAT(accepted.refused, IsEmpty());
+    EXPECT_EQ(accepted.pieces.size(), 2u);
+    shown.insert(row.code);
+  }
+  const std::set<std::string> codes = {
+#define FAULTLINE_BREAK(code, sentence) #code,
+#include "engine/graph_break/breaks.def"
+#undef FAULTLINE_BREAK
+  };
+  EXPECT_EQ(shown, codes);
+}
+
+TEST(Plan, EveryCutOfAGraphThatWritesIsRefusedByName) {
+  const BreakPlan plan = planOf(break_rows[0].refused, BreakPolicy::every(1));
+  ASSERT_EQ(plan.refused.size(), 1u);
+  EXPECT_THAT(plan.refused[0].reason, HasSubstr("add_"));
+  EXPECT_THAT(plan.pieces[0].eager_reason, HasSubstr("add_"));
+}
+
+TEST(Compile, RefusesAPlanOfAnotherGraph) {
+  auto plan = planBreaks(*parse(chain), BreakPolicy::every(2));
+  ASSERT_TRUE(plan);
+  EXPECT_FALSE(compile(parse(break_rows[0].accepted), *plan));
+  EXPECT_FALSE(compile(parse(chain), BreakPlan{}));
+  CompileOptions options;
+  options.force_eager = {3};
+  EXPECT_FALSE(compile(parse(chain), *plan, options));
+}
+
+TEST(Compile, RefusesCutsThatAreNotLegal) {
+  auto graph = parse(break_rows[0].refused);
+  auto plan = planBreaks(*graph, BreakPolicy::none());
+  ASSERT_TRUE(plan);
+  plan->ends.insert(plan->ends.begin(), 2);
+  auto compiled = compile(graph, *plan);
+  ASSERT_FALSE(compiled);
+  EXPECT_THAT(compiled.error().message, HasSubstr("add_"));
+}
+
+TEST(Compile, LeavesTheGraphAlone) {
+  auto graph = parse(chain);
+  const std::string before = graph->toString();
+  auto plan = planBreaks(*graph, BreakPolicy::every(2));
+  ASSERT_TRUE(plan);
+  auto compiled = compile(graph, *plan);
+  ASSERT_TRUE(compiled);
+  torch::jit::Stack stack = {leaf({3}, 1), leaf({3}, 2)};
+  compiled->run(stack);
+  compiled->stitchedGraph();
+  EXPECT_EQ(graph->toString(), before);
+}
+
+TEST(Compile, OnePieceForcedEagerLeavesTheOthersCompiled) {
+  auto graph = parse(chain);
+  auto plan = planBreaks(*graph, BreakPolicy::every(2));
+  CompileOptions options;
+  options.force_eager = {1};
+  auto compiled = compile(graph, *plan, options);
+  ASSERT_TRUE(compiled);
+  using Kind = CompiledPiece::Kind;
+  ASSERT_EQ(compiled->pieces().size(), 3u);
+  EXPECT_EQ(compiled->pieces()[0].kind, Kind::Compiled);
+  EXPECT_EQ(compiled->pieces()[1].kind, Kind::Eager);
+  EXPECT_EQ(compiled->pieces()[1].reason, "asked for");
+  EXPECT_EQ(compiled->pieces()[1].backward, nullptr);
+  EXPECT_EQ(compiled->pieces()[2].kind, Kind::Compiled);
+  EXPECT_NE(compiled->pieces()[2].backward, nullptr);
+  auto inputs = [] { return torch::jit::Stack{leaf({3}, 1), leaf({3}, 2)}; };
+  EXPECT_EQ(difference(observe(interpreter(graph), inputs, {}), observe(lean(*compiled), inputs, {})), "");
+}
+
+}  // namespace
+}  // namespace faultline::test
