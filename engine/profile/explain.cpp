@@ -76,8 +76,15 @@ Provenance explain(const Analysis& analysis, const Value* value, int32_t step, c
       if (!flow.pool().speaks(evidence.fact)) return;
       if (evidence.node != nullptr) {
         add(evidence.node);
-      } else if (evidence.source_state >= 0) {
+      } else if (evidence.source_state != place.state) {
         visit(&flow, evidence.source_state, evidence.source_at);
+      } else {
+        // The If as a whole: what its arms say.
+        const int32_t close = Program::stepAt(evidence.source_at);
+        for (int32_t arm : analysis.program().blocksOf(analysis.program().step(close).match)) {
+          if (!analysis.isDead(arm))
+            visit(&flow, place.state, Program::before(analysis.program().control(arm).end));
+        }
       }
     };
     FactId covered = kNoFact;

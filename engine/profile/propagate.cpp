@@ -39,7 +39,7 @@ struct Request {
 };
 
 Node* makeClone(Graph& graph, const Request& request) {
-  // A clone of a stock node keeps what libtorch hung on it; a node made from nothing must never run.
+  // A clone of a stock node keeps what libtorch hung on it, and with it an instrumented graph still runs.
   Node* clone = request.source != nullptr ? graph.createClone(const_cast<Node*>(request.source),
                                                               [&](Value*) { return request.value; })
                                           : graph.create(prim::profile, {request.value});
@@ -76,7 +76,10 @@ std::vector<Request> requestsFor(const Analysis& analysis) {
       auto [it, fresh] = shared.try_emplace(key, requests.size());
       if (fresh) {
         const profile::Provenance from = profile::explain(analysis, value, i, answer);
-        const Node* source = from.evidence.empty() ? nullptr : from.evidence[0];
+        // Never a node made from nothing where there is one to clone: it could not run.
+        const auto& seen = analysis.observations();
+        const Node* source = seen.empty() ? nullptr : seen[0].node;
+        if (!from.evidence.empty()) source = from.evidence[0];
         requests.push_back({const_cast<Value*>(value),
                             const_cast<Node*>(step.node),
                             source,
