@@ -53,8 +53,18 @@ Node* makeClone(Graph& graph, const Request& request) {
   return clone;
 }
 
+// Per root the node that is cloned: which one matters only to libtorch, which lets no node run that it did
+// not make.
+std::vector<const Node*> sourcesOf(const Analysis& analysis) {
+  const auto& seen = analysis.observations();
+  std::vector<const Node*> sources(analysis.objects().roots().size(), seen.empty() ? nullptr : seen[0].node);
+  for (size_t i = seen.size(); i-- > 0;) sources[static_cast<size_t>(seen[i].root)] = seen[i].node;
+  return sources;
+}
+
 std::vector<Request> requestsFor(const Analysis& analysis) {
   std::vector<Request> requests;
+  const std::vector<const Node*> sources = sourcesOf(analysis);
   std::map<CloneKey, size_t> shared;
   const int32_t count = static_cast<int32_t>(analysis.program().steps().size());
   for (int32_t i = 0; i < count; ++i) {
@@ -75,11 +85,6 @@ std::vector<Request> requestsFor(const Analysis& analysis) {
       }
       auto [it, fresh] = shared.try_emplace(key, requests.size());
       if (fresh) {
-        const profile::Provenance from = profile::explain(analysis, value, i, answer);
-        // Never a node made from nothing where there is one to clone: it could not run.
-        const auto& seen = analysis.observations();
-        const Node* source = seen.empty() ? nullptr : seen[0].node;
-        if (!from.evidence.empty()) source = from.evidence[0];
         requests.push_back({const_cast<Value*>(value),
                             const_cast<Node*>(step.node),
                             source,
