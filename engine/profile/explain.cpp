@@ -1,6 +1,7 @@
 #include "engine/profile/explain.h"
 
 #include <algorithm>
+#include <deque>
 #include <set>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@ namespace {
 
 // An answer may rest on very many nodes (a join over a thousand arms); nobody reads more than these.
 constexpr size_t kMostEvidence = 64;
+constexpr size_t kMostPlaces = 256;
 
 bool says(const Analysis& analysis, const Node* node, FactId fact) {
   return isProfile(node) && profiledType(node) != nullptr &&
@@ -53,20 +55,21 @@ Provenance explain(const Analysis& analysis, const Value* value, int32_t step, c
     int32_t state;
     Pos at;
   };
-  std::vector<Place> stack;
+  std::deque<Place> queue;  // the nearest first
   std::set<std::tuple<const Flow*, int32_t, Pos>> seen;
   auto visit = [&](const Flow* flow, int32_t state, Pos at) {
-    if (state >= 0 && seen.emplace(flow, state, at).second) stack.push_back({flow, state, at});
+    if (state >= 0 && seen.size() < kMostPlaces && seen.emplace(flow, state, at).second)
+      queue.push_back({flow, state, at});
   };
   const Pos here = FlowProgram::before(step);
   const auto& flows = analysis.flows();
-  for (size_t i = flows.size(); i-- > 0;) {
+  for (size_t i = 0; i < flows.size(); ++i) {
     const Flow& flow = *flows[i];
     if (flow.pool().speaks(flow.answer(ref.id, here))) visit(&flow, flow.epoch(ref.id, here), here);
   }
-  while (!stack.empty() && result.evidence.size() < kMostEvidence) {
-    const Place place = stack.back();
-    stack.pop_back();
+  while (!queue.empty() && result.evidence.size() < kMostEvidence) {
+    const Place place = queue.front();
+    queue.pop_front();
     const Flow& flow = *place.flow;
     const State& state = flow.states()[static_cast<size_t>(place.state)];
     const Trail trail = flow.trailIn(place.state, place.at);
@@ -76,8 +79,15 @@ Provenance explain(const Analysis& analysis, const Value* value, int32_t step, c
       if (!flow.pool().speaks(evidence.fact)) return;
       if (evidence.node != nullptr) {
         add(evidence.node);
-      } else if (evidence.source_state >= 0) {
+      } else if (evidence.source_state != place.state) {
         visit(&flow, evidence.source_state, evidence.source_at);
+      } else {
+        // The If as a whole: what its arms say.
+        const int32_t close = Program::stepAt(evidence.source_at);
+        for (int32_t arm : analysis.program().blocksOf(analysis.program().step(close).match)) {
+          if (!analysis.isDead(arm))
+            visit(&flow, place.state, Program::before(analysis.program().control(arm).end));
+        }
       }
     };
     FactId covered = kNoFact;

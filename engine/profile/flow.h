@@ -34,6 +34,8 @@ struct Evidence {
   int32_t after = -1;          // nearest evidence that post-dominates it
   FactId upto = kNoFact;       // this one and all that dominate it
   FactId onwards = kNoFact;    // this one and all that post-dominate it
+  bool leaves = false;         // what post-dominates it reaches out of its control block
+  bool local = true;           // rests on nodes that run only if its own block does
 };
 
 struct StatePart {

@@ -171,6 +171,10 @@ void Flow::linkBackwards() {
         next = evidence_[static_cast<size_t>(next)].after;
       }
       evidence.after = next;
+      if (next >= 0) {
+        const Evidence& later = evidence_[static_cast<size_t>(next)];
+        evidence.leaves = later.leaves || later.control != evidence.control;
+      }
       evidence.onwards = next < 0
                              ? evidence.fact
                              : c_.pool.refine(evidence_[static_cast<size_t>(next)].onwards, evidence.fact);
@@ -195,6 +199,9 @@ void Flow::linkBackwards() {
       derived.fact = back;
       derived.source_state = item.state;
       derived.source_at = state.created;
+      // Seen behind an If, whichever arm ran: in this arm it holds, but it is no sign that this arm ever ran.
+      const Evidence& seen = evidence_[static_cast<size_t>(next)];
+      derived.local = seen.local && !seen.leaves && seen.control == derived.control;
       queue.push({part.at, true, static_cast<int32_t>(evidence_.size()), part.state});
       evidence_.push_back(derived);
     }
@@ -216,7 +223,16 @@ void Flow::linkForwards() {
       evidence.before = before;
       evidence.upto = before < 0 ? evidence.fact
                                  : c_.pool.refine(evidence_[static_cast<size_t>(before)].upto, evidence.fact);
-      state.total = state.total == kNoFact ? evidence.fact : c_.pool.combine(state.total, evidence.fact);
+      // Elsewhere than where it is certain to pass, only what was seen in its own block counts.
+      FactId anywhere = evidence.fact;
+      if (!evidence.local) {
+        Fact reasons = c_.pool[anywhere];
+        forEachCell(reasons, kAllFields, [](Cell& cell) {
+          if (cell.state != CellState::Ended) cell = Cell{};
+        });
+        anywhere = c_.pool.intern(reasons);
+      }
+      state.total = state.total == kNoFact ? anywhere : c_.pool.combine(state.total, anywhere);
       last = e;
     }
   }

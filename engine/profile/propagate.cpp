@@ -39,7 +39,7 @@ struct Request {
 };
 
 Node* makeClone(Graph& graph, const Request& request) {
-  // A clone of a stock node keeps what libtorch hung on it; a node made from nothing must never run.
+  // A clone of a stock node keeps what libtorch hung on it, and with it an instrumented graph still runs.
   Node* clone = request.source != nullptr ? graph.createClone(const_cast<Node*>(request.source),
                                                               [&](Value*) { return request.value; })
                                           : graph.create(prim::profile, {request.value});
@@ -53,8 +53,18 @@ Node* makeClone(Graph& graph, const Request& request) {
   return clone;
 }
 
+// Per root the node that is cloned: which one matters only to libtorch, which lets no node run that it did
+// not make.
+std::vector<const Node*> sourcesOf(const Analysis& analysis) {
+  const auto& seen = analysis.observations();
+  std::vector<const Node*> sources(analysis.objects().roots().size(), seen.empty() ? nullptr : seen[0].node);
+  for (size_t i = seen.size(); i-- > 0;) sources[static_cast<size_t>(seen[i].root)] = seen[i].node;
+  return sources;
+}
+
 std::vector<Request> requestsFor(const Analysis& analysis) {
   std::vector<Request> requests;
+  const std::vector<const Node*> sources = sourcesOf(analysis);
   std::map<CloneKey, size_t> shared;
   const int32_t count = static_cast<int32_t>(analysis.program().steps().size());
   for (int32_t i = 0; i < count; ++i) {
@@ -75,8 +85,6 @@ std::vector<Request> requestsFor(const Analysis& analysis) {
       }
       auto [it, fresh] = shared.try_emplace(key, requests.size());
       if (fresh) {
-        const profile::Provenance from = profile::explain(analysis, value, i, answer);
-        const Node* source = from.evidence.empty() ? nullptr : from.evidence[0];
         requests.push_back({const_cast<Value*>(value),
                             const_cast<Node*>(step.node),
                             source,
