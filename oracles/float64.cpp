@@ -28,7 +28,7 @@ bool widenSpec(InputSpec& spec) {
   bool changed = false;
   if (spec.kind == InputSpec::Kind::Tensor) {
     if (const auto wide = widened(spec.dtype)) {
-      spec.dtype = *wide;
+      changeDtype(spec, *wide);
       changed = true;
     }
   }

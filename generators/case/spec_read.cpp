@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "engine/ir/base64.h"
 #include "generators/case/spec_text.h"
-#include "generators/text/base64.h"
 
 namespace faultline {
 namespace {
 
 constexpr size_t kMaxDepth = 32;
+constexpr std::string_view kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
 
 class SpecReader {
  public:
@@ -248,8 +249,8 @@ class SpecReader {
     } else if (flag == "data") {
       spec.pattern = ValuePattern::Data;
       subject = "values";
-      size_t length = base64Length(scanner_.rest());
-      std::optional<std::string> bytes = fromBase64(scanner_.rest().substr(0, length));
+      size_t length = std::min(scanner_.rest().find_first_not_of(kBase64), scanner_.rest().size());
+      std::optional<std::string> bytes = base64Decode(scanner_.rest().substr(0, length));
       if (!bytes) return scanner_.expected("bytes in base64");
       spec.data = std::move(*bytes);
       scanner_.advance(length);

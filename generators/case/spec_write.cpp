@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/ir/base64.h"
 #include "engine/support/check.h"
 #include "generators/case/spec.h"
-#include "generators/text/base64.h"
 #include "generators/text/scanner.h"
 
 namespace faultline {
@@ -41,7 +41,7 @@ std::string writeTensor(const InputSpec& spec) {
       break;
     }
     case ValuePattern::Data:
-      out += ":data=" + toBase64(spec.data);
+      out += ":data=" + base64Encode(spec.data);
       break;
     default:
       out += fmt::format(":{}", patternWord(spec.pattern));

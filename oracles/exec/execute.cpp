@@ -103,7 +103,8 @@ class RunExecution {
 std::string RunExecution::makeInputs() {
   if (run_.inputs.size() != prepared_.graph->inputs().size()) return "invalid_case";
   for (size_t i = 0; i < run_.inputs.size(); ++i) {
-    auto value = makeInput(run_.inputs[i], inputSeed(seed_, i), values_);
+    auto value =
+        makeInput(run_.inputs[i], inputSeed(seed_, i), values_, prepared_.graph->inputs()[i]->type());
     if (!value) return run_.inputs[i].device == c10::DeviceType::CPU ? "input_unsupported" : "no_device";
     values_.push_back(*value);
     findTensors(values_.back(), "in" + std::to_string(i), i, inputs_, nullptr);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "faultline/ir.h"
+#include "generators/case/file.h"
 #include "generators/choices/choices.h"
 
 namespace faultline {
@@ -129,6 +130,16 @@ TEST(Case, TheTextIsForPeople) {
                         "  backward: double, output 0\n"
                         "\n"
                         "graph("));
+}
+
+TEST(Case, TheExampleOfTheReadmeIsOne) {
+  std::string readme = readFile(std::string(FAULTLINE_CORPUS) + "/../generators/case/README.md").value();
+  size_t begin = readme.find("```\nfaultline case 1\n");
+  ASSERT_NE(begin, std::string::npos);
+  begin += 4;
+  Case c = readOrFail(readme.substr(begin, readme.find("```", begin) - begin));
+  EXPECT_EQ(c.runs.size(), 2u);
+  EXPECT_TRUE(sameCase(c, readOrFail(writeCase(c))));
 }
 
 TEST(Case, TheShortestOne) {

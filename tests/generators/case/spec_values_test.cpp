@@ -180,6 +180,23 @@ TEST(SpecValues, GradientsOfANonLeafCanBeHad) {
   }
 }
 
+TEST(SpecValues, AnotherDtypeKeepsGivenValues) {
+  for (const char* text : {"float32[2]:data=AACAPwAAAEA=", "bfloat16[2]:data=gD8AQA==",
+                           "float32[2]:values=[1, 2]", "float16[2]:ones:grad"}) {
+    InputSpec spec = readInputSpec(text).value();
+    at::Tensor before = makeInput(spec, 1).value().toTensor();
+    changeDtype(spec, at::kDouble);
+    at::Tensor after = makeInput(spec, 1).value().toTensor();
+    EXPECT_EQ(after.scalar_type(), at::kDouble) << text;
+    EXPECT_TRUE(after.equal(before.to(at::kDouble))) << text;
+    EXPECT_EQ(after.requires_grad(), before.requires_grad()) << text;
+  }
+  InputSpec complex = readInputSpec("complex64[1]:data=AACAPwAAAEA=").value();
+  changeDtype(complex, at::kComplexDouble);
+  EXPECT_EQ(makeInput(complex, 1).value().toTensor().item<c10::complex<double>>(),
+            (c10::complex<double>(1, 2)));
+}
+
 TEST(SpecValues, ListsTuplesAndNone) {
   auto value = [](const char* text, const c10::TypePtr& type = nullptr) {
     return makeInput(readInputSpec(text).value(), 1, {c10::IValue(at::ones({2}))}, type).value();
