@@ -12,7 +12,7 @@ using torch::jit::Block;
 
 // One pair of blocks that is being walked. Kept on the heap: graphs made by passes may nest as deep as they
 // like.
-struct Frame {
+struct BlockPair {
   const Block* a;
   const Block* b;
   torch::jit::const_graph_node_list_iterator next_a;
@@ -51,7 +51,7 @@ class Comparison {
   }
 
   void step() {
-    Frame& frame = frames_.back();
+    BlockPair& frame = frames_.back();
     const bool end_a = frame.next_a == frame.a->nodes().end();
     const bool end_b = frame.next_b == frame.b->nodes().end();
     if (end_a && end_b) {
@@ -188,7 +188,7 @@ class Comparison {
     size_t input;
   };
 
-  std::vector<Frame> frames_;
+  std::vector<BlockPair> frames_;
   std::unordered_map<const Value*, const Value*> partner_;
   std::unordered_set<const Value*> known_b_;
   std::vector<LateUse> late_;

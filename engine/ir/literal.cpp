@@ -10,7 +10,7 @@ namespace faultline {
 namespace {
 
 // IValues are compared, printed and freed by recursion.
-constexpr size_t kMaxNesting = 64;
+constexpr size_t kMaxValueNesting = 64;
 
 class LiteralReader {
  public:
@@ -18,7 +18,7 @@ class LiteralReader {
       : lexer_(lexer), expected_(std::move(expected)), as_types_(as_types) {}
 
   Literal read() {
-    const NestingLevel level(lexer_, depth_, kMaxNesting, "values");
+    const NestingLevel level(lexer_, depth_, kMaxValueNesting, "values");
     Literal literal;
     literal.begin = lexer_.peek().begin;
     readInto(literal);

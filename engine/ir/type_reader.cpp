@@ -13,7 +13,7 @@ namespace faultline {
 namespace {
 
 // libtorch prints, compares and frees types by recursion.
-constexpr size_t kMaxNesting = 64;
+constexpr size_t kMaxTypeNesting = 64;
 
 using Simple = std::pair<std::string, c10::TypePtr>;
 
@@ -71,7 +71,7 @@ class TypeReader {
   explicit TypeReader(Lexer& lexer) : lexer_(lexer) {}
 
   c10::TypePtr read() {
-    const NestingLevel level(lexer_, depth_, kMaxNesting, "types");
+    const NestingLevel level(lexer_, depth_, kMaxTypeNesting, "types");
     const size_t begin = lexer_.peek().begin;
     c10::TypePtr type = readPlain();
     size_t suffixes = 0;
@@ -81,8 +81,8 @@ class TypeReader {
         return type;
       }
       // Suffixes nest as brackets do.
-      if (depth_ + ++suffixes > kMaxNesting) {
-        lexer_.fail(fmt::format("types are nested deeper than {} levels", kMaxNesting));
+      if (depth_ + ++suffixes > kMaxTypeNesting) {
+        lexer_.fail(fmt::format("types are nested deeper than {} levels", kMaxTypeNesting));
       }
       lexer_.take();
       if (!optional) {

@@ -57,7 +57,7 @@ void addStrides(const c10::TensorType& type, std::vector<std::string>& fields) {
   fields.push_back(propertiesOf(*properties.sizes()));
 }
 
-std::string tensorText(const c10::TensorType& type) {
+std::string tensorTypeText(const c10::TensorType& type) {
   const auto rank = type.sizes().size();
   std::string text = type.scalarType() ? c10::toString(*type.scalarType()) : "Tensor";
   if (type.scalarType() && !rank) {
@@ -97,7 +97,7 @@ std::string joined(at::ArrayRef<c10::TypePtr> types) {
   return text;
 }
 
-std::string tupleText(const c10::TupleType& type) {
+std::string tupleTypeText(const c10::TupleType& type) {
   if (!type.schema()) {
     return "(" + joined(type.elements()) + ")";
   }
@@ -114,7 +114,7 @@ std::string tupleText(const c10::TupleType& type) {
 std::string writeType(const c10::Type& type) {
   switch (type.kind()) {
     case c10::TypeKind::TensorType:
-      return tensorText(type.expectRef<c10::TensorType>());
+      return tensorTypeText(type.expectRef<c10::TensorType>());
     case c10::TypeKind::ListType:
       return joined(type.containedTypes()) + "[]";
     case c10::TypeKind::OptionalType:
@@ -130,7 +130,7 @@ std::string writeType(const c10::Type& type) {
     case c10::TypeKind::UnionType:
       return "Union[" + joined(type.containedTypes()) + "]";
     case c10::TypeKind::TupleType:
-      return tupleText(type.expectRef<c10::TupleType>());
+      return tupleTypeText(type.expectRef<c10::TupleType>());
     case c10::TypeKind::FunctionType:
       return "Function";
     default:

@@ -20,7 +20,7 @@ using torch::jit::AttributeKind;
 constexpr size_t kReadableElements = 256;
 
 template <class Range, class Text>
-std::string listText(const Range& range, Text text) {
+std::string bracketed(const Range& range, Text text) {
   std::string list = "[";
   bool first = true;
   for (const auto& element : range) {
@@ -31,12 +31,12 @@ std::string listText(const Range& range, Text text) {
   return list + "]";
 }
 
-std::string complexText(c10::complex<double> value) {
+std::string complexValueText(c10::complex<double> value) {
   return elementText(c10::ScalarType::ComplexDouble, reinterpret_cast<const char*>(&value));
 }
 
-std::string intsText(at::IntArrayRef values) {
-  return listText(values, [](int64_t value) { return std::to_string(value); });
+std::string intListText(at::IntArrayRef values) {
+  return bracketed(values, [](int64_t value) { return std::to_string(value); });
 }
 
 bool isContiguous(const at::Tensor& tensor) {
@@ -97,7 +97,7 @@ bool isOfType(const c10::IValue& value, const c10::Type& type) {
   return true;
 }
 
-std::string dictText(const c10::IValue& value, const c10::DictType& type) {
+std::string dictValueText(const c10::IValue& value, const c10::DictType& type) {
   std::string text = "{";
   for (const auto& entry : value.toGenericDict()) {
     text += text.size() == 1 ? "" : ", ";
@@ -107,7 +107,7 @@ std::string dictText(const c10::IValue& value, const c10::DictType& type) {
   return text + "}";
 }
 
-std::string tupleText(const c10::IValue& value, const c10::Type& type) {
+std::string tupleValueText(const c10::IValue& value, const c10::Type& type) {
   std::string text = "(";
   const auto& elements = value.toTupleRef().elements();
   for (size_t i = 0; i < elements.size(); ++i) {
@@ -122,9 +122,10 @@ std::string tupleText(const c10::IValue& value, const c10::Type& type) {
 std::string containerText(const c10::IValue& value, const c10::Type& type) {
   if (value.isList()) {
     const c10::TypePtr element = value.toList().elementType();
-    return listText(value.toListRef(), [&](const c10::IValue& part) { return valueText(part, *element); });
+    return bracketed(value.toListRef(), [&](const c10::IValue& part) { return valueText(part, *element); });
   }
-  return value.isTuple() ? tupleText(value, type) : dictText(value, type.expectRef<c10::DictType>());
+  return value.isTuple() ? tupleValueText(value, type)
+                         : dictValueText(value, type.expectRef<c10::DictType>());
 }
 
 std::string plainText(const torch::jit::Node& node, c10::Symbol name, AttributeKind kind) {
@@ -132,27 +133,27 @@ std::string plainText(const torch::jit::Node& node, c10::Symbol name, AttributeK
     case AttributeKind::f:
       return floatText(node.f(name));
     case AttributeKind::fs:
-      return listText(node.fs(name), [](double value) { return floatText(value); });
+      return bracketed(node.fs(name), [](double value) { return floatText(value); });
     case AttributeKind::c:
-      return complexText(node.c(name));
+      return complexValueText(node.c(name));
     case AttributeKind::cs:
-      return listText(node.cs(name), complexText);
+      return bracketed(node.cs(name), complexValueText);
     case AttributeKind::i:
       return std::to_string(node.i(name));
     case AttributeKind::is:
-      return intsText(node.is(name));
+      return intListText(node.is(name));
     case AttributeKind::s:
       return quotedText(node.s(name));
     case AttributeKind::ss:
-      return listText(node.ss(name), [](const std::string& value) { return quotedText(value); });
+      return bracketed(node.ss(name), [](const std::string& value) { return quotedText(value); });
     case AttributeKind::t:
       return tensorText(node.t(name));
     case AttributeKind::ts:
-      return listText(node.ts(name), tensorText);
+      return bracketed(node.ts(name), tensorText);
     case AttributeKind::ty:
       return writeType(*node.ty(name));
     case AttributeKind::tys:
-      return listText(node.tys(name), [](const c10::TypePtr& type) { return writeType(*type); });
+      return bracketed(node.tys(name), [](const c10::TypePtr& type) { return writeType(*type); });
     case AttributeKind::ival:
       return valueText(node.ival(name), *c10::AnyType::get());
     case AttributeKind::g:
@@ -213,7 +214,7 @@ std::string tensorText(const at::Tensor& tensor) {
     fields.push_back(std::to_string(size));
   }
   if (!contiguous) {
-    fields.push_back("strides=" + intsText(plain.strides()));
+    fields.push_back("strides=" + intListText(plain.strides()));
   }
   if (tensor.requires_grad()) {
     fields.push_back("requires_grad=1");
@@ -243,7 +244,7 @@ std::string valueText(const c10::IValue& value, const c10::Type& expected) {
     return floatText(value.toDouble());
   }
   if (value.isComplexDouble()) {
-    return complexText(value.toComplexDouble());
+    return complexValueText(value.toComplexDouble());
   }
   if (value.isString()) {
     return quotedText(value.toStringRef());

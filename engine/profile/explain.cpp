@@ -83,10 +83,10 @@ Provenance explain(const Analysis& analysis, const Value* value, int32_t step, c
         visit(&flow, evidence.source_state, evidence.source_at);
       } else {
         // The If as a whole: what its arms say.
-        const int32_t close = Program::stepAt(evidence.source_at);
+        const int32_t close = FlowProgram::stepAt(evidence.source_at);
         for (int32_t arm : analysis.program().blocksOf(analysis.program().step(close).match)) {
           if (!analysis.isDead(arm))
-            visit(&flow, place.state, Program::before(analysis.program().control(arm).end));
+            visit(&flow, place.state, FlowProgram::before(analysis.program().control(arm).end));
         }
       }
     };

@@ -14,12 +14,6 @@ namespace prim = torch::jit::prim;
 // Container types nest as deep as their author likes; deeper than this they are not followed.
 constexpr int kDeepestType = 16;
 
-bool isTensorLike(const c10::TypePtr& type) {
-  if (type->kind() == c10::TypeKind::TensorType) return true;
-  if (type->kind() != c10::TypeKind::OptionalType) return false;
-  return type->castRaw<c10::OptionalType>()->getElementType()->kind() == c10::TypeKind::TensorType;
-}
-
 bool holdsTensors(const c10::TypePtr& type) {
   switch (type->kind()) {
     case c10::TypeKind::IntType:
@@ -56,6 +50,12 @@ bool isHarmless(const Node* node) {
 }
 
 }  // namespace
+
+bool isTensorLike(const c10::TypePtr& type) {
+  if (type->kind() == c10::TypeKind::TensorType) return true;
+  if (type->kind() != c10::TypeKind::OptionalType) return false;
+  return type->castRaw<c10::OptionalType>()->getElementType()->kind() == c10::TypeKind::TensorType;
+}
 
 ObjectBuilder::ObjectBuilder(Objects& objects, const FlowProgram& program, const GradModes& modes,
                              Reasons& reasons)

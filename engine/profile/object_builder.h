@@ -5,6 +5,9 @@
 
 namespace faultline::profile {
 
+// A tensor or an optional one.
+bool isTensorLike(const c10::TypePtr& type);
+
 class ObjectBuilder {
  public:
   ObjectBuilder(Objects& objects, const FlowProgram& program, const GradModes& modes, Reasons& reasons);

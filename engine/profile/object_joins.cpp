@@ -9,12 +9,6 @@ namespace {
 
 namespace prim = torch::jit::prim;
 
-bool isTensorLike(const c10::TypePtr& type) {
-  if (type->kind() == c10::TypeKind::TensorType) return true;
-  if (type->kind() != c10::TypeKind::OptionalType) return false;
-  return type->castRaw<c10::OptionalType>()->getElementType()->kind() == c10::TypeKind::TensorType;
-}
-
 bool isTensorOrAbsent(const Ref& ref) { return ref.kind == RefKind::Tensor || ref.kind == RefKind::Absent; }
 
 }  // namespace

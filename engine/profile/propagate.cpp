@@ -87,7 +87,7 @@ std::vector<Request> requestsFor(const Analysis& analysis) {
       if (fresh) {
         requests.push_back({const_cast<Value*>(value),
                             const_cast<Node*>(step.node),
-                            source,
+                            sources[static_cast<size_t>(ref.id)],
                             type,
                             analysis.pool()[answer.fact],
                             answer.conditional,

@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kMaxRank = 64;  // TensorIterator's own limit
 constexpr int64_t kMaxBytes = int64_t{1} << 30;
 
-tl::unexpected<Error> invalid(std::string message) { return fail(ErrorKind::Invalid, std::move(message)); }
+tl::unexpected<Error> invalidSpec(std::string message) { return fail(ErrorKind::Invalid, std::move(message)); }
 
 bool knownDtype(at::ScalarType dtype) {
   switch (dtype) {
@@ -73,13 +73,13 @@ bool sharedElementsAgree(const InputSpec& spec, const SpecLayout& layout) {
 
 Result<void> checkValues(const InputSpec& spec, const SpecLayout& layout) {
   auto notHeld = [&](double value) {
-    return invalid(fmt::format("{} cannot hold the value {}", writeDtype(spec.dtype), writeDouble(value)));
+    return invalidSpec(fmt::format("{} cannot hold the value {}", writeDtype(spec.dtype), writeDouble(value)));
   };
   if (spec.pattern == ValuePattern::Fill && !dtypeHolds(spec.dtype, spec.fill)) return notHeld(spec.fill);
   if (spec.pattern == ValuePattern::Literal) {
     auto wanted = static_cast<size_t>(layout.elements * partsOf(spec.dtype));
     if (spec.values.size() != wanted) {
-      return invalid(fmt::format("expected {} values{}, got {}", wanted,
+      return invalidSpec(fmt::format("expected {} values{}, got {}", wanted,
                                  partsOf(spec.dtype) == 2 ? " (real and imaginary parts in turn)" : "",
                                  spec.values.size()));
     }
@@ -90,35 +90,35 @@ Result<void> checkValues(const InputSpec& spec, const SpecLayout& layout) {
   if (spec.pattern == ValuePattern::Data) {
     auto wanted = static_cast<size_t>(layout.elements) * c10::elementSize(spec.dtype);
     if (spec.data.size() != wanted) {
-      return invalid(fmt::format("expected {} bytes of data, got {}", wanted, spec.data.size()));
+      return invalidSpec(fmt::format("expected {} bytes of data, got {}", wanted, spec.data.size()));
     }
     if (spec.dtype == at::kBool && spec.data.find_first_not_of(std::string("\0\1", 2)) != std::string::npos) {
-      return invalid("bytes of bool data are 0 or 1");
+      return invalidSpec("bytes of bool data are 0 or 1");
     }
   }
   bool given = spec.pattern == ValuePattern::Literal || spec.pattern == ValuePattern::Data;
   if (given && spec.strides && !sharedElementsAgree(spec, layout)) {
-    return invalid("elements that share memory are given different values");
+    return invalidSpec("elements that share memory are given different values");
   }
   return {};
 }
 
 Result<void> checkTensor(const InputSpec& spec) {
   if (!knownDtype(spec.dtype))
-    return invalid(fmt::format("inputs cannot have dtype {}", c10::toString(spec.dtype)));
+    return invalidSpec(fmt::format("inputs cannot have dtype {}", c10::toString(spec.dtype)));
   auto layout = specLayout(spec);
   if (!layout) return tl::make_unexpected(layout.error());
   if (spec.device != c10::DeviceType::CPU && spec.device != c10::DeviceType::CUDA) {
-    return invalid(
+    return invalidSpec(
         fmt::format("inputs live on cpu or cuda, not on {}", c10::DeviceTypeName(spec.device, true)));
   }
   bool differentiable = c10::isFloatingType(spec.dtype) || c10::isComplexType(spec.dtype);
   if (spec.requires_grad && !differentiable) {
-    return invalid(fmt::format("only floating and complex tensors have gradients, {} is neither",
+    return invalidSpec(fmt::format("only floating and complex tensors have gradients, {} is neither",
                                writeDtype(spec.dtype)));
   }
   if (!spec.leaf && !spec.requires_grad)
-    return invalid("a tensor without grad is always a leaf: nonleaf needs grad");
+    return invalidSpec("a tensor without grad is always a leaf: nonleaf needs grad");
   return checkValues(spec, *layout);
 }
 
@@ -127,16 +127,16 @@ Result<void> checkTensor(const InputSpec& spec) {
 Result<SpecLayout> specLayout(const InputSpec& spec) {
   auto itemsize = static_cast<int64_t>(c10::elementSize(spec.dtype));
   int64_t limit = kMaxBytes / itemsize;
-  auto tooLarge = [&] { return invalid(fmt::format("inputs have at most {} MiB", kMaxBytes >> 20)); };
+  auto tooLarge = [&] { return invalidSpec(fmt::format("inputs have at most {} MiB", kMaxBytes >> 20)); };
   if (spec.sizes.size() > kMaxRank)
-    return invalid(fmt::format("tensors have at most {} dimensions", kMaxRank));
+    return invalidSpec(fmt::format("tensors have at most {} dimensions", kMaxRank));
   SpecLayout layout;
   layout.elements = 1;
   layout.strides.resize(spec.sizes.size());
   int64_t contiguous = 1;
   for (size_t d = spec.sizes.size(); d-- > 0;) {
     int64_t size = spec.sizes[d];
-    if (size < 0) return invalid(fmt::format("sizes are not negative, got {}", size));
+    if (size < 0) return invalidSpec(fmt::format("sizes are not negative, got {}", size));
     layout.strides[d] = contiguous;
     layout.elements *= size;
     // Sizes of 0 do not hide how long the strides of the other dimensions get.
@@ -145,17 +145,17 @@ Result<SpecLayout> specLayout(const InputSpec& spec) {
   }
   if (spec.strides) {
     if (spec.strides->size() != spec.sizes.size()) {
-      return invalid(
+      return invalidSpec(
           fmt::format("expected {} strides, one per size, got {}", spec.sizes.size(), spec.strides->size()));
     }
     layout.strides = *spec.strides;
   }
-  if (spec.offset < 0) return invalid(fmt::format("offsets are not negative, got {}", spec.offset));
+  if (spec.offset < 0) return invalidSpec(fmt::format("offsets are not negative, got {}", spec.offset));
   if (spec.offset > limit) return tooLarge();
   layout.storage_elements = spec.offset + (layout.elements == 0 ? 0 : 1);
   for (size_t d = 0; d < spec.sizes.size(); ++d) {
     int64_t stride = layout.strides[d];
-    if (stride < 0) return invalid(fmt::format("strides are not negative, got {}", stride));
+    if (stride < 0) return invalidSpec(fmt::format("strides are not negative, got {}", stride));
     if (stride > limit) return tooLarge();
     if (layout.elements == 0) continue;
     layout.storage_elements += (spec.sizes[d] - 1) * stride;

@@ -7,7 +7,7 @@
 namespace faultline {
 namespace {
 
-constexpr size_t kMaxDepth = 1000;
+constexpr size_t kMaxSpanDepth = 1000;
 constexpr size_t kChoicesPerLine = 16;
 
 bool isWord(std::string_view text) {
@@ -81,8 +81,8 @@ class TapeReader {
     }
     scanner_.skipBlanks();
     if (!scanner_.accept("{")) return scanner_.expected("'{' behind a label");
-    if (depth == kMaxDepth)
-      return scanner_.expected(fmt::format("at most {} nested labels", kMaxDepth), ErrorKind::Invalid);
+    if (depth == kMaxSpanDepth)
+      return scanner_.expected(fmt::format("at most {} nested labels", kMaxSpanDepth), ErrorKind::Invalid);
     tape_.spans.push_back({std::move(label), tape_.choices.size(), tape_.choices.size(), depth});
     return {};
   }
@@ -106,7 +106,7 @@ class TapeWriter {
         end = open_.empty() ? tape_.choices.size() : open_.back();
       }
       bool nests = span.begin >= next_ && span.begin <= span.end && span.end <= end;
-      if (!nests || open_.size() == kMaxDepth) continue;
+      if (!nests || open_.size() == kMaxSpanDepth) continue;
       writeChoices(span.begin);
       indent();
       out_ += fmt::format("{} {{\n", isWord(span.label) ? span.label : quote(span.label));

@@ -18,7 +18,7 @@ constexpr auto kSyncEvery = std::chrono::seconds(1);
 constexpr auto kStatsEvery = std::chrono::seconds(5);
 // Of one signature; more of the same accident teach nothing.
 constexpr uint64_t kFlakySaved = 10;
-constexpr unsigned kRepeats = 3;
+constexpr unsigned kTimesSeen = 3;
 
 bool contains(const std::vector<std::string>& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
@@ -154,7 +154,7 @@ Result<bool> Hunt::recover(Catch& caught) {
 
 Result<bool> Hunt::confirmGenerator(Catch& caught, std::set<std::string>& flaky) {
   const std::string signature = deathSignature(*caught.death);
-  for (unsigned i = 0; i < kRepeats; ++i) {
+  for (unsigned i = 0; i < kTimesSeen; ++i) {
     Job again = caught.job;
     again.fresh = true;
     again.repeat = 0;

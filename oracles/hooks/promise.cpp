@@ -37,6 +37,17 @@ size_t originOf(const CaseRun& run, size_t input) {
   return input;
 }
 
+// Whether the node may hand its argument on as the very same object: out of a block, through a container, or
+// as an op that has nothing to do (contiguous, expand_as, …). Whoever uses the result then uses the parameter
+// itself, and its gradient comes from there.
+bool mayHandOn(const Node* node) {
+  static const std::set<std::string> kMayReturnArgument{
+      "aten::contiguous", "aten::to",       "aten::type_as",         "aten::reshape",    "aten::reshape_as",
+      "aten::flatten",    "aten::positive", "aten::dropout",         "aten::expand_as",  "aten::expand",
+      "aten::view_as",    "aten::append",   "aten::feature_dropout", "aten::sum_to_size"};
+  return node->kind().is_prim() || kMayReturnArgument.count(node->kind().toQualString()) != 0;
+}
+
 }  // namespace
 
 HookPromise::HookPromise(const Case& c, const std::vector<PieceTrace>& pieces) {
@@ -59,6 +70,7 @@ HookPromise::HookPromise(const Case& c, const std::vector<PieceTrace>& pieces) {
         uses.returned = true;
         continue;
       }
+      uses.returned = uses.returned || mayHandOn(use.user);
       const auto piece = piece_of.find(topLevel(graph, use.user));
       if (piece == piece_of.end()) {
         uses.elsewhere = true;

@@ -28,7 +28,7 @@ class HookPromise {
  private:
   struct Parameter {
     std::set<int> pieces;    // in which it is used
-    bool returned = false;   // as it is: then a gradient may arrive past its piece
+    bool returned = false;   // or handed on as it is: then a gradient may arrive past its piece
     bool elsewhere = false;  // a use in no piece
   };
   struct Event {

@@ -11,6 +11,7 @@ namespace {
 
 using testing::expectRoundTrip;
 using ::testing::HasSubstr;
+using namespace std::string_literals;
 using testing::mustRead;
 
 // A graph that returns one constant.
@@ -104,7 +105,7 @@ TEST(Writer, EveryConstantThatTorchScriptHas) {
            std::nan(""),
            true,
            c10::complex<double>(-0.0, std::numeric_limits<double>::infinity()),
-           std::string("\"quoted\" \\ \n \x01 \xff \0 end", 24),
+           "\"quoted\" \\ \n \x01 \xff \0 end"s,
            c10::Device("cuda:3"),
            c10::IValue(),
            std::vector<int64_t>{1, 2},

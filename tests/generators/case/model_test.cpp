@@ -34,7 +34,7 @@ std::map<std::string, InputSpec> inputs(const std::vector<const char*>& texts) {
   return given;
 }
 
-std::vector<std::string> namesOf(const Model& model) {
+std::vector<std::string> inputNames(const Model& model) {
   std::vector<std::string> names;
   for (const ModelInput& input : model.inputs) names.push_back(input.name);
   return names;
@@ -47,7 +47,7 @@ std::vector<std::string> graphNamesOf(const Model& model) {
 }
 
 // One run of a case in the interpreter.
-std::vector<c10::IValue> execute(const Case& c) {
+std::vector<c10::IValue> runOnce(const Case& c) {
   std::vector<c10::IValue> stack;
   for (size_t i = 0; i < c.graph->inputs().size(); ++i) {
     stack.push_back(
@@ -68,8 +68,8 @@ TEST(ModelScript, ParamLinesAndDefaultsDescribeArguments) {
       "def f(x, w, b, n: int = 2, s: str = 'a', l: List[int] = [1, 2], p: Optional[float] = None):\n"
       "    return torch.linear(x, w, b) * n\n");
   EXPECT_EQ(model.source_kind, "torchscript");
-  EXPECT_THAT(namesOf(model), ElementsAre("x", "w", "b", "n", "s", "l", "p"));
-  EXPECT_EQ(graphNamesOf(model), namesOf(model));
+  EXPECT_THAT(inputNames(model), ElementsAre("x", "w", "b", "n", "s", "l", "p"));
+  EXPECT_EQ(graphNamesOf(model), inputNames(model));
   Case c = modelToCase(model, inputs({"x=float32[4,8]"})).value();
   EXPECT_EQ(c.runs.size(), 3u);
   std::vector<std::string> specs;
@@ -77,7 +77,7 @@ TEST(ModelScript, ParamLinesAndDefaultsDescribeArguments) {
   EXPECT_THAT(specs, ElementsAre("float32[4,8]", "float32[8,8]:grad:seed=1", "float32[8]:seed=2", "2",
                                  "\"a\"", "[1, 2]", "none"));
   EXPECT_EQ(c.runs[0].backwards, (std::vector<BackwardSpec>{{BackwardSpec::Kind::All, 0}}));
-  EXPECT_EQ(execute(c).at(0).toTensor().sizes(), (std::vector<int64_t>{4, 8}));
+  EXPECT_EQ(runOnce(c).at(0).toTensor().sizes(), (std::vector<int64_t>{4, 8}));
   // The case is a case: text and back.
   auto again = readCase(writeCase(c));
   ASSERT_TRUE(again) << again.error().str();
@@ -98,7 +98,7 @@ TEST(ModelScript, EveryKindOfArgumentCanBeGiven) {
                                       "q=[1, 0.5]"}))
                .value();
   EXPECT_EQ(c.runs[0].inputs.at(2).kind, InputSpec::Kind::Double);
-  EXPECT_EQ(execute(c).at(0).toTensor().numel(), 2);
+  EXPECT_EQ(runOnce(c).at(0).toTensor().numel(), 2);
   EXPECT_EQ(c.runs[0].backwards.size(), 1u);
 }
 
@@ -112,16 +112,16 @@ TEST(ModelScript, DtypesConstantsAndExceptionsResolve) {
       "    return (y + math.pi * torch.ones([2], device=torch.device('cpu'), "
       "dtype=torch.float16)).to(dtype)\n");
   Case run = modelToCase(model, inputs({"x=float32[2]:zeros", "dtype=6"})).value();
-  at::Tensor result = execute(run).at(0).toTensor();
+  at::Tensor result = runOnce(run).at(0).toTensor();
   EXPECT_EQ(result.scalar_type(), at::kFloat);
   EXPECT_EQ(result[0].item<double>(), 3.140625);  // pi in float16
 }
 
 TEST(ModelScript, ForwardThenFThenTheLastIsTaken) {
-  EXPECT_THAT(namesOf(load("def f(a):\n  return a\ndef forward(b):\n  return f(b)\ndef g(c):\n  return c\n")),
+  EXPECT_THAT(inputNames(load("def f(a):\n  return a\ndef forward(b):\n  return f(b)\ndef g(c):\n  return c\n")),
               ElementsAre("b"));
-  EXPECT_THAT(namesOf(load("def f(a):\n  return a\ndef g(c):\n  return c\n")), ElementsAre("a"));
-  EXPECT_THAT(namesOf(load("def g(a):\n  return a\ndef h(c):\n  return g(c)\n")), ElementsAre("c"));
+  EXPECT_THAT(inputNames(load("def f(a):\n  return a\ndef g(c):\n  return c\n")), ElementsAre("a"));
+  EXPECT_THAT(inputNames(load("def g(a):\n  return a\ndef h(c):\n  return g(c)\n")), ElementsAre("c"));
 }
 
 TEST(ModelScript, CallsAreInlined) {
@@ -193,7 +193,7 @@ TEST(ModelIr, CompleteTypesAndParamLinesDescribe) {
   EXPECT_THAT(modelToCase(model, {}).error().message,
               HasSubstr("nothing describes n: give each one as --input 'n="));
   Case c = modelToCase(model, inputs({"n=2"})).value();
-  EXPECT_EQ(execute(c).at(0).toTensor().sizes(), (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(runOnce(c).at(0).toTensor().sizes(), (std::vector<int64_t>{2, 3}));
   // The number that libtorch adds to a name may be left out.
   EXPECT_TRUE(modelToCase(model, inputs({"n=2", "x=float32[2,3]:grad:strides=[1,2]:ones"})));
   EXPECT_THAT(modelToCase(model, inputs({"n=2", "x=float32[2,3]"})).error().message,
