@@ -11,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const char* program = R"(
+const char* seam_program = R"(
 graph(%x : Tensor, %w : Tensor, %v : Tensor):
   %a : Tensor = aten::mul(%x, %w)
   %b : Tensor = aten::sin(%a)
@@ -32,7 +32,7 @@ CompiledGraph compiledAfter(const char* ir, std::vector<std::string> names,
 }
 
 TEST(Seam, IsTheLiveValueOfTheLastRun) {
-  const CompiledGraph compiled = compiledAfter(program, {"sin"});
+  const CompiledGraph compiled = compiledAfter(seam_program, {"sin"});
   EXPECT_FALSE(compiled.seam("sin").defined()) << "before the first run";
   torch::jit::Stack stack = inputs();
   const at::Tensor x = stack[0].toTensor(), w = stack[1].toTensor();
@@ -52,7 +52,7 @@ TEST(Seam, HookSeesTheWholeGradientBeforeItsProducerRuns) {
     if (eager_producer) {
       options.force_eager = {0};
     }
-    CompiledGraph compiled = compiledAfter(program, {"sin"}, options);
+    CompiledGraph compiled = compiledAfter(seam_program, {"sin"}, options);
     ASSERT_TRUE(compiled.onSeam("sin", [&](const at::Tensor& grad) {
       compiled.timeline().hook("sin");
       return at::zeros_like(grad);
@@ -77,14 +77,14 @@ TEST(Seam, HookSeesTheWholeGradientBeforeItsProducerRuns) {
 }
 
 TEST(Seam, UndefinedResultKeepsTheGradient) {
-  CompiledGraph compiled = compiledAfter(program, {"sin"});
+  CompiledGraph compiled = compiledAfter(seam_program, {"sin"});
   ASSERT_TRUE(compiled.onSeam("sin", [](const at::Tensor&) { return at::Tensor(); }));
-  EXPECT_EQ(difference(observe(interpreter(parse(program)), inputs, {}), observe(lean(compiled), inputs, {})),
+  EXPECT_EQ(difference(observe(interpreter(parse(seam_program)), inputs, {}), observe(lean(compiled), inputs, {})),
             "");
 }
 
 TEST(Seam, RefusesWhatIsNoSeam) {
-  CompiledGraph compiled = compiledAfter(program, {"sin"});
+  CompiledGraph compiled = compiledAfter(seam_program, {"sin"});
   auto refused = compiled.onSeam("cos", [](const at::Tensor& grad) { return grad; });
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("what does: sin"));
@@ -119,7 +119,7 @@ TEST(Seam, CutRightAfterItAHookThatReturnsZeroStopsEverything) {
 }
 
 TEST(Seam, AHookThatThrowsLeavesEarlierPiecesUntouched) {
-  CompiledGraph compiled = compiledAfter(program, {"sin"});
+  CompiledGraph compiled = compiledAfter(seam_program, {"sin"});
   ASSERT_TRUE(
       compiled.onSeam("sin", [](const at::Tensor&) -> at::Tensor { throw std::runtime_error("hook"); }));
   torch::jit::Stack stack = inputs();
@@ -131,7 +131,7 @@ TEST(Seam, AHookThatThrowsLeavesEarlierPiecesUntouched) {
 }
 
 TEST(PieceNode, IsTheNodeOfTheLastRunOfThisThread) {
-  const CompiledGraph compiled = compiledAfter(program, {"sin"});
+  const CompiledGraph compiled = compiledAfter(seam_program, {"sin"});
   EXPECT_EQ(compiled.pieceNode(0), nullptr);
   torch::jit::Stack stack = inputs();
   compiled.run(stack);
@@ -152,7 +152,7 @@ TEST(PieceNode, IsTheNodeOfTheLastRunOfThisThread) {
 TEST(PieceNode, OfAnEagerPieceIsItsLastNode) {
   CompileOptions options;
   options.force_eager = {0};
-  const CompiledGraph compiled = compiledAfter(program, {"sin"}, options);
+  const CompiledGraph compiled = compiledAfter(seam_program, {"sin"}, options);
   torch::jit::Stack stack = inputs();
   compiled.run(stack);
   ASSERT_NE(compiled.pieceNode(0), nullptr);
