@@ -5,6 +5,8 @@
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/runtime/operator.h>
 
+#include "engine/autodiff/differentiability.h"
+
 namespace faultline {
 
 namespace {
@@ -66,7 +68,7 @@ bool isOpaque(const Node* node) {
                                               prim::AutogradZero,
                                               prim::AutogradAdd,
                                               prim::BroadcastSizes};
-  if (plain.count(node->kind())) {
+  if (changesMode(node) || plain.count(node->kind())) {
     return false;
   }
   const auto* op = node->maybeOperator();

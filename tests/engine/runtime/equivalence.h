@@ -146,6 +146,15 @@ inline Seen observe(const Runner& run, const Inputs& make_inputs, const Backward
       seen.error = "write: " + lastLine(error);
       return seen;
     }
+    // Another output, a view that was made without grad mode, may now refuse to be read at all.
+    try {
+      for (const at::Tensor& output : outputs) {
+        (void)output.grad_fn();
+      }
+    } catch (const std::exception& error) {
+      seen.error = "read: " + lastLine(error);
+      return seen;
+    }
     for (size_t i = inputs; i < all.size(); ++i) {
       seen.outputs[i - inputs] = look(all, i);
     }
