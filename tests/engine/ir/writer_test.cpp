@@ -164,8 +164,7 @@ TEST(Writer, TensorsOfEveryDtype) {
     if (c10::isQIntType(dtype) || c10::isBitsType(dtype) || c10::isBarebonesUnsignedType(dtype)) {
       continue;
     }
-    for (const at::IntArrayRef sizes :
-         {at::IntArrayRef{}, at::IntArrayRef{0}, at::IntArrayRef{3, 5}, at::IntArrayRef{20, 20}}) {
+    for (const std::vector<int64_t>& sizes : std::vector<std::vector<int64_t>>{{}, {0}, {3, 5}, {20, 20}}) {
       at::Tensor tensor;
       try {
         tensor = at::empty(sizes, at::TensorOptions().dtype(dtype));
