@@ -15,6 +15,7 @@
 #include "fuzz/cli/console.h"
 #include "fuzz/cli/json.h"
 #include "fuzz/cli/options.h"
+#include "oracles/campaign/setup.h"
 
 namespace faultline::cli {
 namespace {

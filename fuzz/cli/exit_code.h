@@ -1,4 +1,4 @@
-// What the process says to a shell or a CI. The whole list: README.md beside this file.
+// What the process says to a shell or a CI. In words: fuzz/README.md.
 #pragma once
 
 namespace faultline::cli {

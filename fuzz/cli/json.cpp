@@ -5,19 +5,17 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <system_error>
 
 #include <fmt/format.h>
-#include <torch/version.h>
 #include <unistd.h>
+
+#include "oracles/campaign/setup.h"
 
 namespace faultline::cli {
 
 std::string version() { return FAULTLINE_VERSION; }
-
-std::string torchVersion() {
-  return fmt::format("{}.{}.{}", TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR, TORCH_VERSION_PATCH);
-}
 
 Json jsonHead(std::string_view name) {
   return {{"schema", fmt::format("faultline.{}/1", name)}, {"version", version()}, {"torch", torchVersion()}};
@@ -31,7 +29,8 @@ Result<void> writeText(const std::string& path, std::string_view text) {
   if (path == "-") {
     const bool written =
         std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-    return written ? Result<void>{} : refuse(std::strerror(errno));
+    if (!written) throw std::runtime_error(refuse(std::strerror(errno)).error().message);
+    return {};
   }
   // Devices and pipes are written in place: a rename would put a file where they were.
   std::error_code status;
@@ -39,12 +38,14 @@ Result<void> writeText(const std::string& path, std::string_view text) {
       std::filesystem::exists(path, status) && !std::filesystem::is_regular_file(path, status);
   const std::string target = in_place ? path : fmt::format("{}.tmp{}", path, getpid());
   std::ofstream file(target, std::ios::binary);
+  if (!file) return refuse(std::strerror(errno));
   file.write(text.data(), static_cast<std::streamsize>(text.size()));
   file.close();
   if (!file) {
-    const std::string reason = std::strerror(errno);
+    // A place that can be written to, but not now: no fault of the command line.
+    const std::string reason = refuse(std::strerror(errno)).error().message;
     if (!in_place) std::filesystem::remove(target, status);
-    return refuse(reason);
+    throw std::runtime_error(reason);
   }
   if (!in_place) std::filesystem::rename(target, path, status);
   return status ? refuse(status.message()) : Result<void>{};

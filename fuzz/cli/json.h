@@ -12,8 +12,7 @@ namespace faultline::cli {
 
 using Json = nlohmann::ordered_json;
 
-std::string version();       // of faultline
-std::string torchVersion();  // that it was built with
+std::string version();  // of faultline
 
 Json jsonHead(std::string_view name);  // {"schema", "version", "torch"}
 

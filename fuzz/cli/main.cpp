@@ -13,6 +13,7 @@
 #include "fuzz/cli/help.h"
 #include "fuzz/cli/json.h"
 #include "fuzz/cli/words.h"
+#include "oracles/campaign/setup.h"
 
 namespace faultline::cli {
 
@@ -49,9 +50,12 @@ int usage(const CLI::App& at, const std::string& message) {
 // What stands on the command line and is neither an option nor an argument of the command.
 std::optional<std::string> describeExtra(const CLI::App& at) {
   const std::vector<std::string> extras = at.remaining();
-  if (extras.empty()) return std::nullopt;
+  if (extras.empty() || at.get_prefix_command()) return std::nullopt;
+  const auto is_flag = [](const std::string& word) { return word.size() > 1 && word[0] == '-'; };
+  // Behind an unknown command no flag is known either.
+  const bool unknown_command = at.get_parent() == nullptr && !is_flag(extras.front());
   for (const std::string& extra : extras) {
-    if (extra.size() < 2 || extra[0] != '-') continue;
+    if (unknown_command || !is_flag(extra)) continue;
     const std::string flag = extra.substr(0, extra.find('='));
     std::vector<std::string> known;
     for (const CLI::Option* option : at.get_options()) {
@@ -60,7 +64,7 @@ std::optional<std::string> describeExtra(const CLI::App& at) {
     }
     return unknownWord("flag", flag, known).message;
   }
-  if (at.get_parent() == nullptr) {
+  if (unknown_command) {
     std::vector<std::string> words;
     for (const Command& command : allCommands()) {
       if (command.visibility == Command::Visibility::Visible) words.push_back(command.word);

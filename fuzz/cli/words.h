@@ -8,10 +8,7 @@
 
 namespace faultline::cli {
 
-// By edit distance; empty when nothing is near enough to be meant.
-std::string nearestWord(std::string_view word, const std::vector<std::string>& known);
-
-// "unknown oracle 'foward_equiv': did you mean 'forward_equiv'?", or where to find the list when nothing is
+// "unknown oracle 'foward_equiv' (did you mean 'forward_equiv'?)", or where to find the list when nothing is
 // near.
 Error unknownWord(std::string_view what, std::string_view word, const std::vector<std::string>& known,
                   std::string_view where_listed = {});

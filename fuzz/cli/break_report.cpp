@@ -1,0 +1,195 @@
+#include "fuzz/cli/break_report.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace faultline::cli {
+namespace {
+
+std::string words(const std::vector<std::string>& list) {
+  return list.empty() ? "none" : fmt::format("{}", fmt::join(list, ", "));
+}
+
+const char* kindWord(CompiledPiece::Kind kind) {
+  return kind == CompiledPiece::Kind::Compiled ? "compiled" : "eager";
+}
+
+size_t nodesIn(const std::shared_ptr<torch::jit::Graph>& graph) {
+  size_t count = 0;
+  if (graph != nullptr) {
+    for (const torch::jit::Node* node : graph->nodes())
+      count += node->kind() == torch::jit::prim::Constant ? 0 : 1;
+  }
+  return count;
+}
+
+const char* eventWord(TimelineEvent::What what) {
+  switch (what) {
+    case TimelineEvent::What::Forward:
+      return "forward";
+    case TimelineEvent::What::Backward:
+      return "backward";
+    case TimelineEvent::What::Hook:
+      break;
+  }
+  return "hook";
+}
+
+// "forward of 5 ops, backward of 9", for each part that has its own autograd node.
+std::string partsText(const CompiledPiece& piece) {
+  std::vector<std::string> parts;
+  for (const PiecePart& part : piece.parts) {
+    parts.push_back(part.backward == nullptr
+                        ? fmt::format("{} eager", plural(part.ops.size(), "op"))
+                        : fmt::format("forward of {}, backward of {}", plural(nodesIn(part.forward), "op"),
+                                      plural(nodesIn(part.backward), "op")));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+void printEagerOps(const Console& console, const std::vector<EagerOp>& ops, size_t indent) {
+  for (const EagerOp& op : ops)
+    console.paragraph(fmt::format("{} runs eagerly: {}", op.op, op.reason), indent);
+}
+
+Json eagerOpsJson(const std::vector<EagerOp>& ops) {
+  Json list = Json::array();
+  for (const EagerOp& op : ops) list.push_back({{"op", op.op}, {"reason", op.reason}});
+  return list;
+}
+
+std::string headline(std::string_view text) {
+  return fmt::format("\n{}\n{}\n", text, std::string(displayWidth(text), '='));
+}
+
+}  // namespace
+
+void printPlan(const Console& console, const BreakPlan& plan) {
+  console.line(fmt::format("Plan: {}, {}, {} refused", plural(plan.pieces.size(), "piece"),
+                           plural(plan.cuts.size(), "cut"), plan.refused.size()));
+  for (size_t k = 0; k < plan.pieces.size(); ++k) {
+    const PlannedPiece& piece = plan.pieces[k];
+    console.paragraph(fmt::format("piece {}: {}", k, words(piece.ops)), 2);
+    console.paragraph(fmt::format("parameters: {} ({} bytes)", words(piece.parameters), piece.bytes), 6);
+    console.paragraph("in: " + words(piece.inputs), 6);
+    console.paragraph("out: " + words(piece.outputs), 6);
+    if (!piece.eager_reason.empty()) console.paragraph("eager: " + piece.eager_reason, 6);
+    printEagerOps(console, piece.eager_ops, 6);
+  }
+  for (const PlannedCut& cut : plan.cuts)
+    console.paragraph(fmt::format("cut after {}: {}", cut.after, cut.reason), 2);
+  for (const RefusedCut& cut : plan.refused) {
+    console.paragraph(fmt::format("refused at {} ({}): {}", cut.at, cut.code, cut.reason), 2);
+  }
+}
+
+void printCompiled(const Console& console, const torch::jit::Graph& original, const CompiledGraph& compiled) {
+  console.print(headline("Original graph"));
+  console.print(graphTable(original, kWidth));
+  for (size_t k = 0; k < compiled.pieces().size(); ++k) {
+    const CompiledPiece& piece = compiled.pieces()[k];
+    console.print(headline(fmt::format("Piece {}: {}", k, kindWord(piece.kind))));
+    if (piece.kind == CompiledPiece::Kind::Compiled) {
+      console.paragraph("differentiated ahead of time: " + partsText(piece));
+    } else {
+      console.paragraph("runs eagerly: " + piece.reason);
+    }
+    printEagerOps(console, piece.eager_ops, 0);
+    console.print(graphTable(*piece.forward, kWidth));
+  }
+  console.print(headline("Stitched graph"));
+  console.print(graphTable(*compiled.stitchedGraph(), kWidth));
+}
+
+void printRun(const Console& console, const BreakRun& run) {
+  console.print(headline("Run"));
+  if (!run.error.empty()) console.paragraph("The broken graph throws, eager PyTorch does not: " + run.error);
+  for (const TimelineEvent& event : run.events) {
+    std::string text =
+        fmt::format("{:>4}  {:>10.1f} us  {:<8}", event.seq, event.begin_us, eventWord(event.what));
+    text += event.what == TimelineEvent::What::Hook ? fmt::format("       {}", event.name)
+                                                    : fmt::format(" piece {}", event.piece);
+    console.line(text);
+  }
+  if (!run.error.empty()) return;
+  const double difference = std::abs(run.loss.broken - run.loss.eager);
+  console.paragraph(fmt::format("Loss {:.9g}, eager {:.9g}: difference {:.3g}, tolerance {:.3g}: {}",
+                                run.loss.broken, run.loss.eager, difference, run.loss.tolerance,
+                                run.loss.equal ? "equal" : "NOT equal"));
+  console.paragraph(
+      fmt::format("Outputs and gradients: {} compared, {}", plural(run.compared, "number"),
+                  run.differences.empty() ? "all equal within the tolerances" : "these differ:"));
+  for (const std::string& difference_text : run.differences) console.paragraph(difference_text, 2);
+  if (!run.backward) {
+    console.line("Nothing requires grad: no backward ran.");
+  } else if (run.broken_promises.empty()) {
+    console.paragraph(fmt::format(
+        "Hooks: {} on {}; each fired once per gradient, before any earlier piece began its backward",
+        run.hooked.size(), plural(run.hooked.size(), "parameter")));
+  }
+  for (const std::string& promise : run.broken_promises) console.paragraph("Hooks: " + promise);
+}
+
+Json planJson(const BreakPlan& plan) {
+  Json result = jsonHead("break");
+  result["pieces"] = Json::array();
+  for (const PlannedPiece& piece : plan.pieces) {
+    result["pieces"].push_back({{"ops", piece.ops},
+                                {"parameters", piece.parameters},
+                                {"bytes", piece.bytes},
+                                {"kind", piece.eager_reason.empty() ? "compiled" : "eager"},
+                                {"inputs", piece.inputs},
+                                {"outputs", piece.outputs},
+                                {"reason", piece.eager_reason},
+                                {"eager_ops", eagerOpsJson(piece.eager_ops)}});
+  }
+  result["cuts"] = Json::array();
+  for (const PlannedCut& cut : plan.cuts)
+    result["cuts"].push_back({{"after", cut.after}, {"reason", cut.reason}});
+  result["refused"] = Json::array();
+  for (const RefusedCut& cut : plan.refused) {
+    result["refused"].push_back({{"at", cut.at}, {"code", cut.code}, {"reason", cut.reason}});
+  }
+  result["events"] = Json::array();
+  return result;
+}
+
+void describeCompiled(const CompiledGraph& compiled, Json& result) {
+  for (size_t k = 0; k < compiled.pieces().size(); ++k) {
+    const CompiledPiece& piece = compiled.pieces()[k];
+    Json& entry = result["pieces"][k];
+    entry["kind"] = kindWord(piece.kind);
+    entry["reason"] = piece.reason;
+    entry["eager_ops"] = eagerOpsJson(piece.eager_ops);
+    entry["parts"] = Json::array();
+    for (const PiecePart& part : piece.parts) {
+      entry["parts"].push_back({{"ops", part.ops},
+                                {"kind", part.backward == nullptr ? "eager" : "compiled"},
+                                {"forward_ops", nodesIn(part.forward)},
+                                {"backward_ops", nodesIn(part.backward)}});
+    }
+  }
+}
+
+void describeRun(const BreakRun& run, Json& result) {
+  for (const TimelineEvent& event : run.events) {
+    Json entry = {{"seq", event.seq}, {"what", eventWord(event.what)}, {"piece", event.piece}};
+    if (event.what == TimelineEvent::What::Hook) entry["parameter"] = event.name;
+    entry["us"] = event.begin_us;
+    result["events"].push_back(std::move(entry));
+  }
+  result["run"] = {{"error", run.error},
+                   {"loss", run.loss.broken},
+                   {"eager_loss", run.loss.eager},
+                   {"difference", std::abs(run.loss.broken - run.loss.eager)},
+                   {"tolerance", run.loss.tolerance},
+                   {"compared", run.compared},
+                   {"differences", run.differences},
+                   {"hooked", run.hooked},
+                   {"broken_promises", run.broken_promises},
+                   {"good", run.good()}};
+}
+
+}  // namespace faultline::cli

@@ -1,0 +1,193 @@
+#include "fuzz/cli/break_run.h"
+
+#include <cmath>
+#include <map>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/jit/runtime/interpreter.h>
+
+#include "oracles/compare/tolerance.h"
+#include "oracles/compare/values.h"
+#include "oracles/exec/errors.h"
+#include "oracles/exec/execute.h"
+#include "oracles/exec/global_state.h"
+#include "oracles/exec/observe.h"
+
+namespace faultline::cli {
+namespace {
+
+using torch::jit::Graph;
+using torch::jit::Stack;
+
+struct Parameter {
+  std::string name;
+  at::Tensor tensor;
+};
+
+// One side: inputs, what came out, the loss.
+struct Side {
+  Stack inputs;
+  std::vector<Parameter> parameters;  // leaves that require grad
+  std::vector<FoundTensor> outputs;
+  at::Tensor loss;  // undefined: no floating-point output
+};
+
+Result<Side> makeSide(const Graph& graph, const Case& c) {
+  Side side;
+  const CaseRun& run = c.runs.front();
+  for (size_t i = 0; i < run.inputs.size(); ++i) {
+    auto value = makeInput(run.inputs[i], inputSeed(c.seed, i), side.inputs);
+    if (!value) return tl::make_unexpected(value.error());
+    side.inputs.push_back(*value);
+    std::vector<FoundTensor> found;
+    findTensors(*value, graph.inputs()[i]->debugName(), i, found, nullptr);
+    for (const FoundTensor& one : found) {
+      if (one.tensor.defined() && one.tensor.requires_grad())
+        side.parameters.push_back({one.path, one.tensor});
+    }
+  }
+  return side;
+}
+
+// `run` replaces the inputs on a stack by the outputs. Gives whether there was a backward.
+template <class Run>
+bool execute(Side& side, uint64_t seed, Run run) {
+  Stack stack = side.inputs;
+  seedGenerator(phaseSeed(seed, 0, 0));
+  run(stack);
+  for (size_t i = 0; i < stack.size(); ++i) {
+    findTensors(stack[i], fmt::format("output {}", i), i, side.outputs, nullptr);
+  }
+  for (const FoundTensor& output : side.outputs) {
+    const at::Tensor& t = output.tensor;
+    if (!t.defined() || !(t.is_floating_point() || t.is_complex()) || t.numel() == 0) continue;
+    const at::Tensor mean = (t.is_complex() ? at::real(t) : t).to(at::kDouble).mean();
+    side.loss = side.loss.defined() ? side.loss + mean : mean;
+  }
+  seedGenerator(phaseSeed(seed, 0, 1));
+  if (!side.loss.defined() || !side.loss.requires_grad()) return false;
+  torch::autograd::backward({side.loss}, {});
+  return true;
+}
+
+std::string shapeText(const at::Tensor& t) {
+  return fmt::format("{}[{}]", c10::toString(t.scalar_type()), fmt::join(t.sizes(), ", "));
+}
+
+void compareTensors(const std::string& what, const at::Tensor& eager, const at::Tensor& broken,
+                    const Tolerance& tolerance, BreakRun& result) {
+  if (eager.defined() != broken.defined()) {
+    result.differences.push_back(
+        fmt::format("{}: {} only in eager", what, eager.defined() ? "defined" : "undefined"));
+  } else if (eager.defined() &&
+             (eager.scalar_type() != broken.scalar_type() || eager.sizes() != broken.sizes())) {
+    result.differences.push_back(
+        fmt::format("{}: {} in eager, {} here", what, shapeText(eager), shapeText(broken)));
+  } else if (eager.defined()) {
+    const ValueComparison values = compareValues(eager.detach(), broken.detach(), tolerance);
+    result.compared += values.counted;
+    if (!values.equal) result.differences.push_back(what + values.message);
+  }
+}
+
+void compareSides(const Side& eager, const Side& broken, const NumericProfile& profile, BreakRun& result) {
+  if (eager.outputs.size() != broken.outputs.size()) {
+    result.differences.push_back(
+        fmt::format("{} outputs in eager, {} here", eager.outputs.size(), broken.outputs.size()));
+    return;
+  }
+  for (size_t i = 0; i < eager.outputs.size(); ++i) {
+    const at::Tensor& t = eager.outputs[i].tensor;
+    const Tolerance tolerance = t.defined() ? toleranceFor(t.scalar_type(), profile, false) : Tolerance{};
+    compareTensors(eager.outputs[i].path, t, broken.outputs[i].tensor, tolerance, result);
+    if (t.defined() && (t.is_floating_point() || t.is_complex())) {
+      const double granted = tolerance.absolute + tolerance.relative * std::abs(eager.loss.item<double>());
+      result.loss.tolerance = std::max(result.loss.tolerance, granted);
+    }
+  }
+  for (size_t i = 0; i < eager.parameters.size(); ++i) {
+    const at::Tensor& t = eager.parameters[i].tensor;
+    compareTensors("gradient of " + eager.parameters[i].name, t.grad(), broken.parameters[i].tensor.grad(),
+                   toleranceFor(t.scalar_type(), profile, true), result);
+  }
+  if (!eager.loss.defined()) return;
+  result.loss.eager = eager.loss.item<double>();
+  result.loss.broken = broken.loss.item<double>();
+  const double difference = std::abs(result.loss.eager - result.loss.broken);
+  result.loss.equal =
+      difference <= result.loss.tolerance || (std::isnan(result.loss.eager) && std::isnan(difference));
+}
+
+// faultline/graph_break.h promises: every hook of a parameter of piece k fires once, after k's backward has
+// begun and before that of any earlier piece.
+void checkPromises(const BreakPlan& plan, const Side& broken, BreakRun& result) {
+  std::map<int, uint64_t> begins;
+  std::map<std::string, std::vector<uint64_t>> fired;
+  for (const TimelineEvent& event : result.events) {
+    if (event.what == TimelineEvent::What::Backward) begins.emplace(event.piece, event.seq);
+    if (event.what == TimelineEvent::What::Hook) fired[event.name].push_back(event.seq);
+  }
+  for (const Parameter& parameter : broken.parameters) {
+    const size_t times = fired[parameter.name].size();
+    // Reached by the backward exactly if it holds a gradient now.
+    const size_t expected = parameter.tensor.grad().defined() ? 1 : 0;
+    if (times != expected) {
+      result.broken_promises.push_back(
+          fmt::format("the hook of {} fired {} times, expected {}", parameter.name, times, expected));
+    }
+  }
+  for (size_t k = 0; k < plan.pieces.size(); ++k) {
+    for (const std::string& parameter : plan.pieces[k].parameters) {
+      for (const uint64_t seq : fired[parameter]) {
+        for (const auto& [piece, begin] : begins) {
+          const bool early = static_cast<size_t>(piece) == k && seq < begin;
+          const bool late = static_cast<size_t>(piece) < k && seq > begin;
+          if (!early && !late) continue;
+          result.broken_promises.push_back(
+              fmt::format("the hook of {} (piece {}) fired {} the backward of piece {}", parameter, k,
+                          early ? "before" : "after", piece));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Result<BreakRun> runBroken(const CompiledGraph& compiled, const BreakPlan& plan,
+                           const std::shared_ptr<Graph>& graph, const Case& c) {
+  auto eager = makeSide(*graph, c);
+  if (!eager) return tl::make_unexpected(eager.error());
+  BreakRun result;
+  try {
+    torch::jit::Code code(graph->copy(), "eager");
+    execute(*eager, c.seed, [&](Stack& stack) { torch::jit::InterpreterState(code).run(stack); });
+  } catch (...) {
+    return fail(ErrorKind::Invalid,
+                "the program throws in eager PyTorch: " + describeException(std::current_exception()).text);
+  }
+  auto broken = makeSide(*graph, c);
+  if (!broken) return tl::make_unexpected(broken.error());
+  Timeline& timeline = compiled.timeline();
+  timeline.clear();
+  for (const Parameter& parameter : broken->parameters) {
+    result.hooked.push_back(parameter.name);
+    parameter.tensor.register_hook(
+        [&timeline, name = parameter.name](const at::Tensor&) { timeline.hook(name); });
+  }
+  try {
+    result.backward = execute(*broken, c.seed, [&](Stack& stack) { compiled.run(stack); });
+  } catch (...) {
+    result.error = describeException(std::current_exception()).text;
+  }
+  result.events = timeline.events();
+  if (!result.error.empty()) return result;
+  compareSides(*eager, *broken, numericProfile(*graph), result);
+  checkPromises(plan, *broken, result);
+  return result;
+}
+
+}  // namespace faultline::cli

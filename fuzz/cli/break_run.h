@@ -1,0 +1,38 @@
+// `break --exec`: one forward and backward of a compiled graph with a hook on every parameter, next to the
+// same in eager PyTorch.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "faultline/error.h"
+#include "faultline/graph_break.h"
+#include "generators/case/case.h"
+
+namespace faultline::cli {
+
+// A number of the broken graph against eager's: equal within `tolerance`, which is what tolerances.def
+// grants.
+struct Agreement {
+  double broken = 0, eager = 0, tolerance = 0;
+  bool equal = true;
+};
+
+struct BreakRun {
+  std::string error;  // what the broken graph threw, where eager did not; the rest is then as far as it came
+  bool backward = false;                     // something required grad
+  Agreement loss;                            // the sum of the means of all floating-point outputs
+  uint64_t compared = 0;                     // numbers in outputs and gradients
+  std::vector<std::string> differences;      // of outputs and gradients, sentences
+  std::vector<std::string> hooked;           // parameters with a hook, in order of inputs
+  std::vector<std::string> broken_promises;  // hooks that fired too often, too seldom, too early or too late
+  std::vector<TimelineEvent> events;
+  bool good() const { return error.empty() && loss.equal && differences.empty() && broken_promises.empty(); }
+};
+
+// `graph` is what `compiled` was made from, unchanged; the inputs are those of the case's first run, made
+// afresh for either side. Refuses inputs that cannot be made here, and a program that eager PyTorch throws
+// on.
+Result<BreakRun> runBroken(const CompiledGraph& compiled, const BreakPlan& plan,
+                           const std::shared_ptr<torch::jit::Graph>& graph, const Case& c);
+
+}  // namespace faultline::cli

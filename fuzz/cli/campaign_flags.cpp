@@ -1,0 +1,82 @@
+#include "fuzz/cli/campaign_flags.h"
+
+#include <dlfcn.h>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "fuzz/cli/options.h"
+#include "fuzz/cli/words.h"
+#include "oracles/lane.h"
+#include "oracles/oracle.h"
+
+namespace faultline::cli {
+
+void addCampaign(CLI::App& app, CampaignFlags& flags, const std::string& default_lanes) {
+  addWords(app, "--lane", flags.lanes, "LANE,…", "lanes or groups of lanes; default: " + default_lanes);
+  addWords(app, "--oracle", flags.oracles, "ORACLE,…", "only these oracles; default: all");
+  app.add_flag("--strict", flags.strict, "hook_order compares total orders");
+  CLI::Option* jobs = addCount(app, "-j,--jobs", flags.jobs, "worker processes; default: one per core");
+  app.add_flag("--in-process", flags.in_process,
+               "no worker processes, for debuggers: a crash ends the program")
+      ->excludes(jobs);
+  addDuration(app, "--case-timeout", flags.case_timeout,
+              "a case that takes longer is a failure; default: 30s");
+  addCount(app, "--rss-limit-mb", flags.rss_limit_mb,
+           "a worker above it is killed; 0: no limit; default: 2048");
+  addRepeated(app, "--plugin", flags.plugins, "SO", "a shared library that registers lanes; repeatable");
+  addJson(app, flags.json);
+}
+
+Result<void> applyCampaign(const CampaignFlags& flags, CampaignOptions& options) {
+  if (flags.jobs == uint64_t{0}) return fail(ErrorKind::Invalid, "--jobs: expected at least 1");
+  if (flags.jobs.value_or(1) > 1024) return fail(ErrorKind::Invalid, "--jobs: expected at most 1024");
+  std::vector<std::string> known;
+  for (const OracleInfo& oracle : allOracles()) known.push_back(oracle.name);
+  for (const std::string& word : flags.oracles) {
+    if (std::find(known.begin(), known.end(), word) == known.end()) {
+      return tl::make_unexpected(unknownWord("oracle", word, known, "faultline list oracles"));
+    }
+  }
+  for (const std::string& plugin : flags.plugins) {
+    if (dlopen(plugin.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+      return fail(ErrorKind::Io, fmt::format("--plugin: {}", dlerror()));
+    }
+  }
+  if (const auto lanes = resolveLanes(flags.lanes); !lanes) return tl::make_unexpected(lanes.error());
+  options.lanes = flags.lanes;
+  options.oracles = flags.oracles;
+  options.strict = flags.strict;
+  options.in_process = flags.in_process;
+  options.plugins = flags.plugins;
+  options.jobs = static_cast<unsigned>(flags.jobs.value_or(0));
+  if (flags.case_timeout) options.case_timeout = *flags.case_timeout;
+  if (flags.rss_limit_mb) options.rss_limit_mb = *flags.rss_limit_mb;
+  return {};
+}
+
+std::string pluginArguments(const CampaignFlags& flags) {
+  std::string arguments;
+  for (const std::string& plugin : flags.plugins) arguments += " --plugin " + shellQuoted(plugin);
+  return arguments + (flags.strict ? " --strict" : "");
+}
+
+std::string judgedAs(const FailureGroup& failure, const CampaignFlags& flags) {
+  std::string arguments;
+  if (findLane(failure.lane) != nullptr) arguments += " --lane " + failure.lane;
+  if (findOracle(failure.oracle) != nullptr) arguments += " --oracle " + failure.oracle;
+  return arguments + pluginArguments(flags);
+}
+
+std::string shellQuoted(const std::string& word) {
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("_-./:=,@%+").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + '\'';
+}
+
+}  // namespace faultline::cli

@@ -1,0 +1,38 @@
+// Options that `fuzz`, `replay` and `check` share.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "faultline/error.h"
+#include "oracles/campaign/campaign.h"
+
+namespace CLI {
+class App;
+}
+
+namespace faultline::cli {
+
+struct CampaignFlags {
+  std::vector<std::string> lanes, oracles, plugins;
+  std::optional<uint64_t> jobs, rss_limit_mb;
+  std::optional<double> case_timeout;
+  bool strict = false, in_process = false;
+  std::string json;
+};
+
+// `default_lanes`: for the help text.
+void addCampaign(CLI::App& app, CampaignFlags& flags, const std::string& default_lanes);
+
+// Puts them into `options` and loads the plugins, so that their lanes are known here too. Refuses oracles and
+// lanes that do not exist, naming the nearest.
+Result<void> applyCampaign(const CampaignFlags& flags, CampaignOptions& options);
+
+// " --lane stock --oracle run_equiv": judges what this failure was seen with, for a command to paste. Deaths
+// are outside every lane or oracle at times: then that part is left out.
+std::string judgedAs(const FailureGroup& failure, const CampaignFlags& flags);
+std::string pluginArguments(const CampaignFlags& flags);  // " --plugin …", " --strict"
+
+std::string shellQuoted(const std::string& word);  // as it has to be typed
+
+}  // namespace faultline::cli

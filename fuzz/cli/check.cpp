@@ -1,0 +1,84 @@
+// faultline check: the oracles on a model of the user's own.
+#include <memory>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include "fuzz/cli/campaign_flags.h"
+#include "fuzz/cli/campaign_report.h"
+#include "fuzz/cli/command.h"
+#include "fuzz/cli/model_file.h"
+#include "fuzz/cli/options.h"
+
+namespace faultline::cli {
+namespace {
+
+struct CheckFlags {
+  CampaignFlags campaign;
+  std::string model, out;
+  std::vector<std::string> inputs;
+};
+
+// One case only, so per pair: what it came to, on how many comparisons it rests, or why it was skipped.
+void printVerdicts(const Console& console, const CampaignSummary& summary) {
+  Table table({"oracle", "lane", "verdict", "compared", ""});
+  table.alignRight(3);
+  table.wrapLast();
+  for (const auto& [oracle, lanes] : summary.oracles) {
+    for (const auto& [lane, tally] : lanes) {
+      std::string reasons;
+      for (const auto& [reason, count] : tally.reasons) reasons += (reasons.empty() ? "" : ", ") + reason;
+      table.add({oracle, lane,
+                 tally.failed > 0   ? "failed"
+                 : tally.passed > 0 ? "passed"
+                                    : "skipped",
+                 std::to_string(tally.comparisons), reasons});
+    }
+  }
+  if (!table.empty()) console.print(table.str());
+}
+
+std::string pasteCommand(const CheckFlags& flags, const FailureGroup& failure) {
+  if (!failure.case_path.empty()) return "faultline replay " + shellQuoted(failure.case_path);
+  std::string command = "faultline check " + shellQuoted(flags.model);
+  for (const std::string& input : flags.inputs) command += " --input " + shellQuoted(input);
+  return command + judgedAs(failure, flags.campaign);
+}
+
+Result<ExitCode> runCheck(const CheckFlags& flags) {
+  CheckOptions options;
+  if (const auto applied = applyCampaign(flags.campaign, options); !applied) {
+    return tl::make_unexpected(applied.error());
+  }
+  auto c = loadModelFile(flags.model, flags.inputs);
+  if (!c) return tl::make_unexpected(c.error());
+  options.cases.push_back({flags.model, std::move(*c)});
+  options.out_dir = flags.out;
+  const Console console(flags.campaign.json);
+  const auto outcome = checkCampaign(options);
+  if (outcome) {
+    console.paragraph(
+        fmt::format("{} in lanes {}, against the reference:", flags.model, fmt::join(outcome->lanes, ", ")));
+    printVerdicts(console, *outcome);
+    for (const auto& [reason, count] : outcome->skipped)
+      console.line("The case as a whole was skipped: " + reason);
+    printFailures(console, *outcome,
+                  [&](const FailureGroup& failure) { return pasteCommand(flags, failure); });
+  }
+  return finishCampaign(outcome, flags.campaign.json);
+}
+
+}  // namespace
+
+Action defineCheck(CLI::App& app) {
+  auto flags = std::make_shared<CheckFlags>();
+  app.add_option("MODEL", flags->model, "TorchScript source, a .pt archive, IR or a case")->required();
+  addInput(app, flags->inputs);
+  app.add_option("--out", flags->out, "a folder for the case, when it fails")->type_name("DIR");
+  addCampaign(app, flags->campaign, "engine,stock");
+  app.footer("  faultline check corpus/examples/mlp4.py --input 'x=float32[16,8]'");
+  return [flags] { return runCheck(*flags); };
+}
+
+}  // namespace faultline::cli

@@ -1,0 +1,175 @@
+// faultline list WHAT: every list is printed from the table that the program itself works with.
+#include <functional>
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "fuzz/cli/command.h"
+#include "fuzz/cli/console.h"
+#include "fuzz/cli/json.h"
+#include "fuzz/cli/options.h"
+#include "fuzz/cli/words.h"
+#include "generators/generate/generate.h"
+#include "generators/ops/op_row.h"
+#include "oracles/campaign/campaign.h"
+#include "oracles/lane.h"
+#include "oracles/oracle.h"
+
+namespace faultline::cli {
+namespace {
+
+// One row: what `--json` prints; people see "name" and "help", and the fields named in `shown` between them.
+struct List {
+  std::string word;
+  std::vector<std::string> shown;
+  std::function<std::vector<Json>()> rows;
+};
+
+Json row(const std::string& name, const std::string& help) { return {{"name", name}, {"help", help}}; }
+
+std::vector<Json> ops() {
+  std::vector<Json> rows;
+  for (const OpRow& op : opRows()) {
+    Json entry = row(op.name, op.help);
+    entry["schema"] = op.schema;
+    entry["family"] = op.family;
+    entry["operands"] = op.operands;
+    entry["differentiable"] = op.differentiable;
+    entry["mutates"] = op.mutates;
+    entry["view"] = op.view;
+    rows.push_back(std::move(entry));
+  }
+  return rows;
+}
+
+std::vector<Json> oracles() {
+  std::vector<Json> rows;
+  for (const OracleInfo& oracle : allOracles()) {
+    Json entry = row(oracle.name, oracle.help);
+    entry["lanes"] = oracle.lanes;
+    rows.push_back(std::move(entry));
+  }
+  return rows;
+}
+
+std::vector<Json> lanes() {
+  std::vector<Json> rows;
+  for (const LaneInfo& lane : allLanes()) {
+    Json entry = row(lane.name, lane.help);
+    entry["group"] = lane.group;
+    rows.push_back(std::move(entry));
+  }
+  return rows;
+}
+
+std::vector<Json> features() {
+  std::vector<Json> rows;
+  for (const GeneratorFeature& feature : generatorFeatures()) rows.push_back(row(feature.name, feature.help));
+  return rows;
+}
+
+std::vector<Json> kinds() {
+  return {
+#define FAULTLINE_KIND(name, help) row(#name, help),
+#include "oracles/kinds.def"
+#undef FAULTLINE_KIND
+  };
+}
+
+std::vector<Json> hooks() {
+  return {row("tensor", "a hook on the gradient of a tensor, before it is accumulated"),
+          row("retain_grad", "keeps the gradient of a value that is no leaf"),
+          row("post_accumulate", "after the gradient of a leaf was accumulated")};
+}
+
+std::vector<Json> breaks() {
+  std::vector<Json> rows = {
+#define FAULTLINE_BREAK(code, sentence) row(#code, sentence),
+#include "engine/graph_break/breaks.def"
+#undef FAULTLINE_BREAK
+  };
+  // The sentences have a hole for the op that stands in the way.
+  for (Json& entry : rows) {
+    std::string help = entry["help"];
+    for (const auto& [hole, text] : {std::pair{" ({})", ""}, std::pair{"{}", "an op"}}) {
+      for (size_t at = help.find(hole); at != std::string::npos; at = help.find(hole)) {
+        help.replace(at, std::string_view(hole).size(), text);
+      }
+    }
+    entry["help"] = help;
+  }
+  return rows;
+}
+
+std::vector<Json> known() {
+  std::vector<Json> rows;
+  for (const KnownIssue& issue : knownIssues()) {
+    Json entry = row(issue.id, issue.help);
+    entry["signature"] = issue.signature;
+    entry["trigger"] = issue.trigger;
+    entry["from"] = issue.from;
+    entry["to"] = issue.to;
+    entry["link"] = issue.link;
+    rows.push_back(std::move(entry));
+  }
+  return rows;
+}
+
+std::vector<Json> targets() {
+  return {
+#define FAULTLINE_FUZZ_TARGET(name, help) row(#name, help),
+#include "fuzz_targets.inc"  // made by fuzz/CMakeLists.txt from the files in fuzz/targets
+#undef FAULTLINE_FUZZ_TARGET
+  };
+}
+
+const std::vector<List>& lists() {
+  static const std::vector<List> all = {
+      {"ops", {"schema"}, ops},    {"passes", {}, {}},     {"oracles", {}, oracles},
+      {"lanes", {"group"}, lanes}, {"breaks", {}, breaks}, {"hooks", {}, hooks},
+      {"features", {}, features},  {"kinds", {}, kinds},   {"known", {"signature"}, known},
+      {"targets", {}, targets},
+  };
+  return all;
+}
+
+struct ListOptions {
+  std::string what, json;
+};
+
+Result<ExitCode> runList(const ListOptions& options) {
+  std::vector<std::string> words;
+  for (const List& list : lists()) words.push_back(list.word);
+  const auto found = std::find(words.begin(), words.end(), options.what);
+  if (found == words.end()) return tl::make_unexpected(unknownWord("list", options.what, words));
+  const List& list = lists()[static_cast<size_t>(found - words.begin())];
+  const std::vector<Json> rows = list.rows ? list.rows() : std::vector<Json>{};
+  const Console console(options.json);
+  Table table(std::vector<std::string>(list.shown.size() + 2));
+  table.wrapLast();
+  for (const Json& entry : rows) {
+    std::vector<std::string> cells = {entry["name"]};
+    for (const std::string& field : list.shown) cells.push_back(entry[field]);
+    cells.push_back(entry["help"]);
+    table.add(std::move(cells));
+  }
+  if (table.empty()) console.line(fmt::format("There are no {} in this build.", options.what));
+  if (!table.empty() && options.json != "-") console.print(table.str());
+  const auto written = writeJson(options.json, Json(rows));
+  return written ? Result<ExitCode>(ExitCode::Clean) : tl::make_unexpected(written.error());
+}
+
+}  // namespace
+
+Action defineList(CLI::App& app) {
+  auto options = std::make_shared<ListOptions>();
+  std::string words;
+  for (const List& list : lists()) words += (words.empty() ? "" : ", ") + list.word;
+  app.add_option("WHAT", options->what, "one of " + words)->required();
+  addJson(app, options->json);
+  app.footer("  faultline list oracles");
+  return [options] { return runList(*options); };
+}
+
+}  // namespace faultline::cli

@@ -1,0 +1,23 @@
+// A file that holds a model, whatever its form: a case, IR, TorchScript source or an archive.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "faultline/error.h"
+#include "generators/case/case.h"
+
+namespace faultline::cli {
+
+// The program with its inputs. `inputs` are NAME=SPEC; what is neither given nor declared by the file is an
+// error that names the missing arguments. A case brings its own runs and takes no inputs. Errors name the
+// file.
+Result<Case> loadModelFile(const std::string& path, const std::vector<std::string>& inputs);
+
+// The same error, said about a file.
+Error inFile(Error error, const std::string& path);
+
+// The graph alone, profile nodes and subgraphs included.
+Result<std::shared_ptr<torch::jit::Graph>> loadGraphFile(const std::string& path);
+
+}  // namespace faultline::cli

@@ -1,0 +1,157 @@
+// faultline profile: what the profile nodes of a graph say about each use.
+#include <memory>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include "faultline/ir.h"
+#include "faultline/profile.h"
+#include "fuzz/cli/command.h"
+#include "fuzz/cli/console.h"
+#include "fuzz/cli/json.h"
+#include "fuzz/cli/model_file.h"
+#include "fuzz/cli/options.h"
+#include "fuzz/cli/profile_uses.h"
+#include "fuzz/cli/words.h"
+
+namespace faultline::cli {
+namespace {
+
+struct ProfileFlags {
+  std::string file, json;
+  std::vector<std::string> explain;
+  bool validate = false;
+};
+
+// "Float(2, 3, …), conditional", or the state alone where no field is known.
+std::string answerText(const ProfileLookup& answer) {
+  const std::string type = answer.type == nullptr ? toString(answer.state) : writeType(*answer.type);
+  return type + (answer.conditional ? ", conditional" : "");
+}
+
+// IR text with a comment under each node for each of its uses that has an answer; it can be read again.
+std::string annotatedGraph(const std::vector<ProfiledUse>& uses, WrittenGraph written) {
+  for (const ProfiledUse& use : uses) {
+    if (use.answer.state == ProfileState::Unknown) continue;
+    written.comment(use.use.user, fmt::format("{}: {}", use.value, answerText(use.answer)));
+  }
+  return written.text();
+}
+
+Result<std::vector<const ProfiledUse*>> explained(const std::string& word,
+                                                  const std::vector<ProfiledUse>& uses) {
+  const std::string wanted = word.rfind('%', 0) == 0 ? word : "%" + word;
+  std::vector<const ProfiledUse*> found;
+  std::vector<std::string> known;
+  for (const ProfiledUse& use : uses) {
+    known.push_back(use.value);
+    if (use.value == wanted) found.push_back(&use);
+  }
+  if (found.empty()) {
+    Error error = unknownWord("value", wanted, known);
+    error.message = "--explain: no use of it by an op: " + error.message;
+    return tl::make_unexpected(error);
+  }
+  return found;
+}
+
+void printExplanation(const Console& console, const ProfiledUse& use, const WrittenGraph& written) {
+  const ProfileLookup& answer = use.answer;
+  console.line(fmt::format("{} as input {} of {}, in {}", use.value, use.use.offset, use.user, use.graph));
+  console.paragraph(fmt::format("answer: {}: {}", toString(answer.state), answerText(answer)), 2);
+  std::vector<std::string> evidence;
+  for (const Node* node : answer.from) evidence.push_back(nodeName(node, written));
+  if (!evidence.empty()) {
+    console.paragraph(fmt::format("evidence: {}{}", fmt::join(evidence, ", "),
+                                  answer.place.empty() ? "" : " (" + answer.place + ")"),
+                      2);
+  }
+  if (answer.conditional)
+    console.paragraph("conditional: the evidence does not cover this use; guard before acting", 2);
+  if (!answer.why_not.empty()) console.paragraph("why not more: " + answer.why_not, 2);
+  for (const FieldText& field : missingFields(answer)) {
+    if (!field.why.empty())
+      console.paragraph(fmt::format("{}: {}: {}", field.name, field.state, field.why), 2);
+  }
+}
+
+Json findingJson(const ProfileFinding& finding, const WrittenGraph& written) {
+  return {{"kind", finding.kind},
+          {"node", finding.node == nullptr ? Json() : Json(nodeName(finding.node, written))},
+          {"value", finding.value == nullptr ? Json() : Json("%" + finding.value->debugName())},
+          {"message", finding.message}};
+}
+
+void printSummary(const Console& console, const std::vector<ProfiledUse>& uses,
+                  const std::vector<ProfileFinding>& findings) {
+  std::map<std::string, uint64_t> states;
+  uint64_t conditional = 0;
+  for (const ProfiledUse& use : uses) {
+    ++states[toString(use.answer.state)];
+    conditional += use.answer.conditional ? 1 : 0;
+  }
+  std::string text = fmt::format("{} of tensors:", plural(uses.size(), "use"));
+  const char* separator = " ";
+  for (const auto& [state, count] : states) {
+    text += fmt::format("{}{} {}", separator, count, state);
+    separator = ", ";
+  }
+  console.paragraph(text + fmt::format("; {} conditional", conditional));
+  console.line(findings.empty() ? "No findings: every answer stands at its use, and nothing contradicts."
+                                : plural(findings.size(), "finding") + ":");
+  for (const ProfileFinding& finding : findings) {
+    console.paragraph(fmt::format("{}: {}", finding.kind, finding.message), 2);
+  }
+}
+
+Result<ExitCode> runProfile(const ProfileFlags& flags) {
+  const auto graph = loadGraphFile(flags.file);
+  if (!graph) return tl::make_unexpected(graph.error());
+  if (const auto valid = verifyGraph(**graph); !valid) {
+    Error error = valid.error();
+    error.file = flags.file;
+    return tl::make_unexpected(error);
+  }
+  const Console console(flags.json);
+  const WrittenGraph written(**graph);
+  const std::vector<ProfiledUse> uses = profiledUses(**graph, written);
+  const std::vector<ProfileFinding> findings = findProfileViolations(**graph);
+
+  std::vector<const ProfiledUse*> asked;
+  for (const std::string& word : flags.explain) {
+    const auto found = explained(word, uses);
+    if (!found) return tl::make_unexpected(found.error());
+    asked.insert(asked.end(), found->begin(), found->end());
+  }
+  for (const ProfiledUse* use : asked) printExplanation(console, *use, written);
+  if (asked.empty()) {
+    console.print(annotatedGraph(uses, written));
+    console.line();
+    printSummary(console, uses, findings);
+  }
+
+  Json result = jsonHead("profile");
+  result["uses"] = Json::array();
+  for (const ProfiledUse& use : uses) result["uses"].push_back(useJson(use, written));
+  result["findings"] = Json::array();
+  for (const ProfileFinding& finding : findings) result["findings"].push_back(findingJson(finding, written));
+  if (const auto written = writeJson(flags.json, result); !written)
+    return tl::make_unexpected(written.error());
+  return flags.validate && !findings.empty() ? ExitCode::Found : ExitCode::Clean;
+}
+
+}  // namespace
+
+Action defineProfile(CLI::App& app) {
+  auto flags = std::make_shared<ProfileFlags>();
+  app.add_option("FILE", flags->file, "IR text or a case with prim::profile nodes")->required();
+  addRepeated(app, "--explain", flags->explain, "%VALUE",
+              "each use of this value: its answer, the evidence, and why no more is known; repeatable");
+  app.add_flag("--validate", flags->validate, "exit code 1 when there are findings");
+  addJson(app, flags->json);
+  app.footer("  faultline profile graph.ir --explain %v");
+  return [flags] { return runProfile(*flags); };
+}
+
+}  // namespace faultline::cli

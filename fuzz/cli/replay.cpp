@@ -1,0 +1,104 @@
+// faultline replay: saved cases against their expectations.
+#include <filesystem>
+#include <memory>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include "fuzz/cli/campaign_flags.h"
+#include "fuzz/cli/campaign_report.h"
+#include "fuzz/cli/command.h"
+
+namespace faultline::cli {
+namespace {
+
+struct ReplayFlags {
+  CampaignFlags campaign;
+  std::vector<std::string> paths;
+  bool ignore_known = false;
+};
+
+std::string signatures(const std::vector<std::string>& list) {
+  return list.empty() ? "pass" : fmt::format("{}", fmt::join(list, ", "));
+}
+
+// What was seen, for people: the campaign keeps the message of the first case of each signature only.
+std::string detailOf(const CampaignSummary& summary, const ReplayOutcome& outcome) {
+  for (const FailureGroup& failure : summary.failures) {
+    const auto& got = outcome.got;
+    if (failure.case_path == outcome.case_path &&
+        std::find(got.begin(), got.end(), failure.signature) != got.end()) {
+      return failure.detail;
+    }
+  }
+  return {};
+}
+
+// Each that is not as expected ends with three lines, as a failure of `fuzz` does.
+void printOutcomes(const Console& console, const CampaignSummary& summary, const ReplayFlags& flags) {
+  std::map<std::string, uint64_t> counts;
+  for (const ReplayOutcome& outcome : summary.outcomes) {
+    ++counts[toString(outcome.kind)];
+    if (outcome.kind == ReplayOutcome::Kind::AsExpected) continue;
+    console.line();
+    if (outcome.kind == ReplayOutcome::Kind::Skipped) {
+      console.paragraph(
+          fmt::format("skipped: {} ({}): {}", outcome.case_path, outcome.group, outcome.reason));
+      continue;
+    }
+    console.paragraph(fmt::format("{}: group {}, expected {}, got {}", toString(outcome.kind), outcome.group,
+                                  signatures(outcome.expected), signatures(outcome.got)));
+    if (const std::string detail = detailOf(summary, outcome); !detail.empty()) console.line(detail);
+    console.line(signatures(outcome.got.empty() ? outcome.expected : outcome.got));
+    console.line(outcome.case_path);
+    console.line(fmt::format("faultline replay {} --lane {}{}", shellQuoted(outcome.case_path), outcome.group,
+                             pluginArguments(flags.campaign)));
+  }
+  std::string text;
+  for (const auto& [kind, count] : counts)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, kind);
+  console.line();
+  if (!text.empty()) console.paragraph("Expectations: " + text);
+  if (summary.other_files > 0) console.line(fmt::format("Not a case, left out: {}", summary.other_files));
+  if (summary.set_aside > 0)
+    console.line(fmt::format("In flaky/ and inflight/, left out: {}", summary.set_aside));
+}
+
+Result<ExitCode> runReplay(const ReplayFlags& flags) {
+  ReplayOptions options;
+  if (const auto applied = applyCampaign(flags.campaign, options); !applied) {
+    return tl::make_unexpected(applied.error());
+  }
+  options.paths = flags.paths;
+  options.ignore_known = flags.ignore_known;
+  const Console console(flags.campaign.json);
+  ProgressLine line;
+  if (line.shown()) {
+    options.progress = [&line](const CampaignProgress& progress) {
+      if (!progress.last) line.update(progressText(progress));
+    };
+  }
+  const auto outcome = replayCampaign(options);
+  line.clear();
+  if (outcome) {
+    for (const Error& error : outcome->bad_inputs) fmt::print(stderr, "faultline replay: {}\n", error.str());
+    printTotals(console, *outcome);
+    printTallies(console, *outcome);
+    printOutcomes(console, *outcome, flags);
+  }
+  return finishCampaign(outcome, flags.campaign.json);
+}
+
+}  // namespace
+
+Action defineReplay(CLI::App& app) {
+  auto flags = std::make_shared<ReplayFlags>();
+  app.add_option("PATH", flags->paths, "case files, and folders of them")->required();
+  app.add_flag("--ignore-known", flags->ignore_known, "known issues count as new");
+  addCampaign(app, flags->campaign, "those that the cases' expectations name");
+  app.footer("  faultline replay found corpus");
+  return [flags] { return runReplay(*flags); };
+}
+
+}  // namespace faultline::cli

@@ -1,0 +1,125 @@
+#include "tests/fuzz/cli/run_faultline.h"
+
+#include <set>
+
+namespace faultline::test {
+namespace {
+
+using Json = nlohmann::json;
+
+Arguments mlp(Arguments more) {
+  Arguments arguments = {"break", "corpus/examples/mlp4.py", "--input", "x=float32[16,8]"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+const Arguments kCuts = {"--after", "linear", "--after", "relu_1"};
+
+Arguments cut(Arguments more) {
+  more.insert(more.begin(), kCuts.begin(), kCuts.end());
+  return mlp(more);
+}
+
+uint64_t firstBackward(const Json& events, int piece) {
+  for (const Json& event : events) {
+    if (event.at("what") == "backward" && event.at("piece") == piece) return event.at("seq");
+  }
+  return UINT64_MAX;
+}
+
+// What the promise of section "Hooks" comes to, for the given pieces, in any run: empty when it is kept.
+std::string brokenPromise(const Json& pieces, const Json& events) {
+  for (size_t k = 0; k < pieces.size(); ++k) {
+    for (const std::string parameter : pieces[k].at("parameters")) {
+      size_t fired = 0;
+      for (const Json& event : events) {
+        if (event.at("what") != "hook" || event.at("parameter") != parameter) continue;
+        ++fired;
+        const uint64_t earlier = k == 0 ? UINT64_MAX : firstBackward(events, static_cast<int>(k) - 1);
+        if (k > 0 && (earlier == UINT64_MAX || event.at("seq").get<uint64_t>() > earlier)) {
+          return parameter + " fired after an earlier piece began";
+        }
+      }
+      if (fired != 1) return parameter + " fired " + std::to_string(fired) + " times";
+    }
+  }
+  return {};
+}
+
+TEST(Break, Mlp4FiresEightHooksBetweenThreePieces) {
+  const Outcome& outcome = faultline(cut({"--exec", "--json", "-"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = outcome.json();
+  EXPECT_EQ(json.at("schema"), "faultline.break/1");
+  std::vector<std::vector<std::string>> ops;
+  size_t parameters = 0;
+  for (const Json& piece : json.at("pieces")) {
+    ops.push_back(piece.at("ops"));
+    parameters += piece.at("parameters").size();
+    EXPECT_EQ(piece.at("kind"), "compiled");
+    EXPECT_EQ(piece.at("reason"), "");
+    EXPECT_GT(piece.at("bytes").get<int64_t>(), 0);
+    for (const char* field : {"inputs", "outputs"}) EXPECT_FALSE(piece.at(field).empty()) << field;
+  }
+  EXPECT_EQ(ops, (std::vector<std::vector<std::string>>{
+                     {"linear"}, {"relu", "linear_1", "relu_1"}, {"linear_2", "relu_2", "linear_3"}}));
+  EXPECT_EQ(parameters, 8u);
+  ASSERT_EQ(json.at("cuts").size(), 2u);
+  EXPECT_EQ(json.at("cuts")[0].at("after"), "linear");
+  EXPECT_TRUE(json.at("refused").empty());
+  EXPECT_EQ(brokenPromise(json.at("pieces"), json.at("events")), "");
+  EXPECT_EQ(json.at("run").at("hooked").size(), 8u);
+  EXPECT_TRUE(json.at("run").at("good"));
+  EXPECT_LE(json.at("run").at("difference").get<double>(), json.at("run").at("tolerance").get<double>());
+  EXPECT_GT(json.at("run").at("compared"), 0);
+
+  // The same assertion sees that a whole graph fires all hooks at its end.
+  const Outcome& whole = faultline(mlp({"--policy", "none", "--exec", "--json", "-"}));
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  EXPECT_NE(brokenPromise(json.at("pieces"), whole.json().at("events")), "");
+}
+
+TEST(Break, PrintsPlanTablesAndRunIn80Columns) {
+  const Outcome& outcome = faultline(cut({"--exec", "--timeline", scratchPath("trace.json")}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_LE(widest(outcome.out), 80u) << outcome.out;
+  for (const char* expected :
+       {"Plan: 3 pieces, 2 cuts, 0 refused", "Original graph", "Piece 2: compiled", "Stitched graph",
+        "opcode", "call_module", "Loss ", "tolerance", "8 on 8 parameters"}) {
+    EXPECT_NE(outcome.out.find(expected), std::string::npos) << expected << " in " << outcome.out;
+  }
+  const Json trace = Json::parse(readWhole(scratchPath("trace.json")), nullptr, false);
+  const Json& events = trace.is_array() ? trace : trace.at("traceEvents");
+  EXPECT_GE(events.size(), 3u + 3u + 8u);
+}
+
+TEST(Break, APieceForcedToFailShowsAsEagerAndTheRestIsCompiled) {
+  const Json json = faultline(cut({"--force-eager", "1", "--exec", "--json", "-"})).json();
+  EXPECT_EQ(json.at("pieces")[0].at("kind"), "compiled");
+  EXPECT_EQ(json.at("pieces")[1].at("kind"), "eager");
+  EXPECT_NE(json.at("pieces")[1].at("reason"), "");
+  EXPECT_TRUE(json.at("run").at("good"));
+  EXPECT_EQ(brokenPromise(json.at("pieces"), json.at("events")), "");
+}
+
+TEST(Break, ADryRunCompilesNothing) {
+  const Outcome& outcome = faultline(mlp({"--every", "2", "--dry-run"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.rfind("Plan: 4 pieces", 0), 0u) << outcome.out;
+  EXPECT_EQ(outcome.out.find("Stitched"), std::string::npos);
+}
+
+TEST(Break, UnknownNamesPoliciesAndPiecesAreRefused) {
+  expectUsageError(faultline(mlp({"--after", "rleu_1"})), "relu_1");
+  expectUsageError(faultline(mlp({"--policy", "sometimes"})), "expected none, every:N or after:NAME");
+  expectUsageError(faultline(mlp({"--policy", "every:0"})), "0");
+  expectUsageError(faultline(mlp({"--force-eager", "7"})), "--force-eager 7");
+}
+
+TEST(Break, AProgramThatThrowsInEagerIsBadInput) {
+  expectUsageError(faultline({"break", "corpus/examples/mlp4.py", "--input", "x=float32[16,9]", "--exec"}),
+                   "throws in eager PyTorch");
+}
+
+}  // namespace
+}  // namespace faultline::test

@@ -1,0 +1,162 @@
+// fuzz, replay and check.
+#include "tests/fuzz/cli/run_faultline.h"
+
+#include "generators/case/case.h"
+
+namespace faultline::test {
+namespace {
+
+using Json = nlohmann::json;
+
+// A view of a product, written in place: run 1 of libtorch's profiling executor agrees with eager, run 2
+// throws.
+const char* const kViewOfProduct =
+    "def f(x, y):\n"
+    "    a = x * y\n"
+    "    b = a.t()\n"
+    "    b.add_(b)\n"
+    "    return b * b\n";
+
+Arguments checkViewOfProduct(Arguments more) {
+  Arguments arguments = {"check",   writeScratch("view_of_product.py", kViewOfProduct),
+                         "--input", "x=float32[3,4]:grad",
+                         "--input", "y=float32[3,4]:grad"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+void expectCampaignFields(const Json& json, const std::string& command) {
+  EXPECT_EQ(json.at("schema"), "faultline." + command + "/1");
+  for (const char* field : {"version", "torch", "seed", "cases", "passed", "failed", "skipped", "rate",
+                            "shares", "oracles", "failures"}) {
+    EXPECT_TRUE(json.contains(field)) << field;
+  }
+  for (const auto& [oracle, lanes] : json.at("oracles").items()) {
+    for (const auto& [lane, tally] : lanes.items()) {
+      for (const char* field : {"applicable", "passed", "skipped", "comparisons", "seconds"}) {
+        EXPECT_TRUE(tally.contains(field)) << oracle << " " << lane << " " << field;
+      }
+    }
+  }
+  for (const Json& failure : json.at("failures")) {
+    for (const char* field :
+         {"signature", "oracle", "lane", "kind", "culprit", "count", "known", "case", "detail"}) {
+      EXPECT_TRUE(failure.contains(field)) << field;
+    }
+  }
+}
+
+TEST(Fuzz, CleanEngineLanesExit0AndReportWhatWasCompared) {
+  const Outcome& outcome =
+      faultline({"fuzz", "--cases", "30", "--seed", "1", "--no-seeds", "-j", "1", "--json", "-"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = outcome.json();
+  expectCampaignFields(json, "fuzz");
+  EXPECT_EQ(json.at("seed"), 1);
+  EXPECT_EQ(json.at("cases"), 30);
+  EXPECT_GT(json.at("oracles").at("forward_equiv").at("engine.broken").at("comparisons"), 0);
+  // The human text, on stderr since stdout is JSON.
+  EXPECT_EQ(outcome.err.rfind("seed 1, torch ", 0), 0u) << outcome.err;
+  EXPECT_LE(widest(outcome.err), 80u) << outcome.err;
+  EXPECT_NE(outcome.err.find("forward_equiv"), std::string::npos);
+  EXPECT_EQ(outcome.err.find('\r'), std::string::npos) << "a progress line without a terminal";
+}
+
+TEST(Fuzz, PrintsTheRandomSeedBeforeAnythingElse) {
+  const Outcome& outcome =
+      faultline({"fuzz", "--cases", "1", "--no-seeds", "-j", "1", "--lane", "engine.broken"});
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("^seed [0-9]+, torch 2")) << outcome.err;
+}
+
+TEST(Fuzz, CtrlCLeavesASummaryAndExits130) {
+  const Outcome outcome =
+      startFaultline({"fuzz", "--no-seeds", "--seed", "3", "-j", "1", "--lane", "engine.broken"}, SIGINT);
+  EXPECT_EQ(outcome.code, 130) << outcome.out << outcome.err;
+  EXPECT_NE(outcome.out.find("interrupted by signal 2"), std::string::npos) << outcome.out;
+}
+
+TEST(Check, ReportsPerLaneAndOracleWhatWasCompared) {
+  const Outcome& outcome = faultline({"check", "corpus/examples/mlp4.py", "--input", "x=float32[16,8]"});
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  EXPECT_LE(widest(outcome.out), 80u) << outcome.out;
+  for (const char* lane : {"engine.broken", "stock"}) {
+    EXPECT_THAT(outcome.out,
+                testing::ContainsRegex(std::string("forward_equiv +") + lane + " +passed +[0-9]+"));
+  }
+}
+
+TEST(Check, AFailureEndsWithSignatureFileAndCommand) {
+  const std::string out = scratchPath("checked");
+  const Outcome& outcome =
+      faultline(checkViewOfProduct({"--lane", "stock", "--out", out, "--json", scratchPath("c.json")}));
+  EXPECT_EQ(outcome.code, 1) << outcome.out << outcome.err;
+  const Json json = Json::parse(readWhole(scratchPath("c.json")), nullptr, false);
+  expectCampaignFields(json, "check");
+  ASSERT_FALSE(json.at("failures").empty());
+  const std::vector<std::string> lines = linesOf(outcome.out);
+  ASSERT_GE(lines.size(), 3u);
+  const std::string signature = lines[lines.size() - 3], file = lines[lines.size() - 2],
+                    command = lines.back();
+  EXPECT_EQ(signature, json.at("failures").back().at("signature"));
+  EXPECT_EQ(signature.rfind("run_equiv/stock/throws", 0), 0u) << outcome.out;
+  EXPECT_TRUE(readCase(readWhole(file))) << file;
+  EXPECT_EQ(command, "faultline replay " + file);
+}
+
+TEST(Check, WithoutOutTheCommandRepeatsTheCheck) {
+  const Outcome& outcome = faultline(checkViewOfProduct({"--lane", "stock", "--oracle", "run_equiv"}));
+  EXPECT_EQ(outcome.code, 1);
+  const std::string command = linesOf(outcome.out).back();
+  EXPECT_EQ(command.rfind("faultline check ", 0), 0u) << command;
+  EXPECT_NE(
+      command.find(
+          "--input 'x=float32[3,4]:grad' --input 'y=float32[3,4]:grad' --lane stock --oracle run_equiv"),
+      std::string::npos)
+      << command;
+}
+
+TEST(Check, MissingArgumentsAreNamed) {
+  const std::string model = writeScratch("view_of_product.py", kViewOfProduct);
+  const Outcome& outcome = faultline({"check", model, "--input", "x=float32[3,4]"});
+  expectUsageError(outcome, "y");
+}
+
+std::string caseExpecting(const std::string& expectation) {
+  std::string text = faultline({"gen", "--seed", "1", "--index", "3"}).out;
+  auto c = readCase(text);
+  EXPECT_TRUE(c) << text;
+  if (!c) return {};
+  Expectation wanted;
+  wanted.group = "engine";
+  if (!expectation.empty()) wanted.signatures = {expectation};
+  c->expectations = {wanted};
+  return writeCase(*c);
+}
+
+TEST(Replay, AsExpectedExits0) {
+  const std::string path = writeScratch("replay/good.case", caseExpecting(""));
+  const Outcome& outcome = faultline({"replay", path, "--json", "-"});
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  expectCampaignFields(outcome.json(), "replay");
+  EXPECT_NE(outcome.err.find("1 as_expected"), std::string::npos) << outcome.err;
+}
+
+TEST(Replay, AFailureThatNoLongerFailsExits1AndSaysSo) {
+  const std::string path = writeScratch("stale/stale.case", caseExpecting("forward_equiv/engine/value"));
+  const Outcome& outcome = faultline({"replay", path});
+  EXPECT_EQ(outcome.code, 1) << outcome.out << outcome.err;
+  EXPECT_NE(outcome.out.find("\nstale: group engine, expected forward_equiv/engine/value, got pass\n"
+                             "forward_equiv/engine/value\n" +
+                             path + "\nfaultline replay " + path + " --lane engine\n"),
+            std::string::npos)
+      << outcome.out;
+}
+
+TEST(Replay, AFolderWithoutCasesExits3) {
+  writeScratch("nothing/README.md", "no case\n");
+  const Outcome& outcome = faultline({"replay", scratchPath("nothing")});
+  EXPECT_EQ(outcome.code, 3) << outcome.out << outcome.err;
+}
+
+}  // namespace
+}  // namespace faultline::test

@@ -1,0 +1,58 @@
+#include "tests/fuzz/cli/run_faultline.h"
+
+#include <set>
+
+#include "generators/ops/op_row.h"
+#include "oracles/oracle.h"
+
+namespace faultline::test {
+namespace {
+
+TEST(List, OpsAreTheRowsOfTheTable) {
+  const Outcome& outcome = faultline({"list", "ops", "--json", "-"});
+  EXPECT_EQ(outcome.code, 0);
+  std::vector<std::string> printed, rows;
+  for (const auto& entry : outcome.json()) {
+    printed.push_back(entry.at("name"));
+    EXPECT_TRUE(entry.at("help").is_string());
+    EXPECT_TRUE(entry.at("differentiable").is_boolean());
+  }
+  for (const OpRow& row : opRows()) rows.push_back(row.name);
+  EXPECT_EQ(printed, rows);
+}
+
+TEST(List, IsReadableIn80Columns) {
+  for (const char* what : {"oracles", "lanes", "kinds"}) {
+    const Outcome& outcome = faultline({"list", what});
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_LE(widest(outcome.out), 80u) << outcome.out;
+  }
+  for (const OracleInfo& oracle : allOracles()) {
+    EXPECT_NE(faultline({"list", "oracles"}).out.find(oracle.name), std::string::npos) << oracle.name;
+  }
+}
+
+TEST(List, WhatDoesNotExistYetIsAnEmptyList) {
+  const Outcome& outcome = faultline({"list", "passes", "--json", "-"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_TRUE(outcome.json().is_array());
+}
+
+TEST(Doctor, SaysWhatIsThereAndHowToGetTheRest) {
+  const Outcome& outcome = faultline({"doctor", "--json", "-"});
+  EXPECT_EQ(outcome.code, 0);
+  const auto json = outcome.json();
+  EXPECT_EQ(json.at("schema"), "faultline.doctor/1");
+  std::set<std::string> names;
+  for (const auto& part : json.at("parts")) {
+    names.insert(part.at("name"));
+    const std::string get = part.at("get");
+    EXPECT_EQ(part.at("found").get<bool>(), get.empty()) << part;
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"torch", "cores", "cuda", "gloo", "libfuzzer"}));
+  EXPECT_NE(outcome.err.find("torch      found"), std::string::npos)
+      << "human text goes to stderr: " << outcome.err;
+}
+
+}  // namespace
+}  // namespace faultline::test

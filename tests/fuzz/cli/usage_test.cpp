@@ -1,0 +1,116 @@
+// What is wrong with a command line or a file is said in one sentence, with exit code 2.
+#include "tests/fuzz/cli/run_faultline.h"
+
+namespace faultline::test {
+namespace {
+
+const std::vector<std::string>& commands() {
+  static const std::vector<std::string> words = {"fuzz", "replay", "check", "break", "profile",
+                                                 "gen",  "show",   "list",  "doctor"};
+  return words;
+}
+
+TEST(Help, ListsEveryCommandAndFitsInto80Columns) {
+  const Outcome& help = faultline({"--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_LE(widest(help.out), 80u) << help.out;
+  for (const std::string& command : commands())
+    EXPECT_NE(help.out.find("\n  " + command + " "), std::string::npos);
+  EXPECT_EQ(help.out.find("worker"), std::string::npos) << "a hidden command";
+  EXPECT_NE(help.out.find("\nExample:\n  faultline "), std::string::npos);
+}
+
+TEST(Help, OfEachCommandHasAnExampleAndFitsInto80Columns) {
+  for (const std::string& command : commands()) {
+    const Outcome& help = faultline({command, "--help"});
+    EXPECT_EQ(help.code, 0);
+    EXPECT_LE(widest(help.out), 80u) << help.out;
+    EXPECT_EQ(help.out.rfind("Usage: faultline " + command, 0), 0u) << help.out;
+    EXPECT_NE(help.out.find("\nExample:\n  faultline " + command), std::string::npos) << help.out;
+  }
+}
+
+TEST(Help, VersionNamesTorch) {
+  const Outcome& version = faultline({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_THAT(version.out, testing::MatchesRegex("faultline [0-9.]+ \\(torch 2\\.[0-9]+\\.[0-9]+\\)\n"));
+}
+
+TEST(Usage, WithoutACommandTheHelpGoesToStderr) {
+  const Outcome& outcome = faultline({});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_NE(outcome.err.find("Commands:"), std::string::npos);
+}
+
+TEST(Usage, UnknownWordsNameTheNearest) {
+  expectUsageError(faultline({"fuz"}), "unknown command 'fuz' (did you mean 'fuzz'?)");
+  expectUsageError(faultline({"fuzz", "--sed", "1"}), "unknown flag '--sed' (did you mean '--seed'?)");
+  expectUsageError(faultline({"fuzz", "--oracle", "foward_equiv"}), "did you mean 'forward_equiv'?");
+  expectUsageError(faultline({"replay", "--lane", "engine.brokn", "corpus"}), "engine.broken");
+  expectUsageError(faultline({"gen", "--ops", "+ad"}), "did you mean 'add'?");
+  expectUsageError(faultline({"list", "oracels"}), "did you mean 'oracles'?");
+}
+
+TEST(Usage, NumbersAndTimesAreReadStrictly) {
+  expectUsageError(faultline({"fuzz", "--cases", "10x"}), "--cases: expected a whole number, not '10x'");
+  expectUsageError(faultline({"fuzz", "--time", "120"}), "--time: a time needs a unit: '120s'");
+  expectUsageError(faultline({"fuzz", "--time", "5 parsecs"}),
+                   "--time: expected a time such as '120s' or '10m'");
+  expectUsageError(faultline({"fuzz", "--seed", "18446744073709551616"}), "does not fit into 64 bits");
+}
+
+TEST(Usage, ContradictionsAreRefused) {
+  expectUsageError(faultline({"fuzz", "-x", "--maxfail", "3"}), "excludes");
+  expectUsageError(faultline({"fuzz", "--resume"}), "--out");
+  expectUsageError(faultline({"break", "x.py", "--after", "a", "--every", "3"}), "excludes");
+  expectUsageError(faultline({"break", "x.py", "--dry-run", "--exec"}), "excludes");
+  expectUsageError(faultline({"gen", "--count", "2"}), "--out DIR");
+}
+
+TEST(Usage, WhatIsMissingIsNamed) {
+  expectUsageError(faultline({"replay"}), "PATH is required");
+  expectUsageError(faultline({"show", "no/such/file.case"}), "no/such/file.case: No such file or directory");
+  expectUsageError(faultline({"check", "corpus/examples/mlp4.py"}), "x");
+}
+
+TEST(BadFiles, ReplayNamesLineAndColumnAndExits2) {
+  const Outcome& readme = faultline({"replay", "README.md"});
+  EXPECT_EQ(readme.code, 2);
+  EXPECT_THAT(readme.err, testing::ContainsRegex("README.md:1:1: "));
+
+  const std::string empty = writeScratch("bad/empty.case", "");
+  const std::string binary = writeScratch("bad/binary.case", std::string("\x00\xff\x80garbage", 10));
+  const std::string made = faultline({"gen", "--seed", "1"}).out;
+  const std::string cut = writeScratch("bad/cut.case", made.substr(0, made.size() / 2));
+  const std::string huge = writeScratch("bad/huge.case", "faultline case 1\n");
+  std::filesystem::resize_file(huge, size_t{80} << 20);
+  const Outcome& bad = faultline({"replay", empty, binary, cut, huge});
+  EXPECT_EQ(bad.code, 2);
+  for (const std::string& path : {empty, binary, cut, huge}) {
+    EXPECT_NE(bad.err.find(path + ":"), std::string::npos) << path << " in: " << bad.err;
+  }
+  EXPECT_THAT(bad.err, testing::ContainsRegex("cut.case:[0-9]+:[0-9]+: "));
+}
+
+TEST(BadFiles, OtherCommandsRefuseThemToo) {
+  const std::string binary = writeScratch("bad/binary.ir", std::string("\x7f"
+                                                                       "ELF\x02\x01\x00\x00",
+                                                                       8));
+  const std::string cut = writeScratch("bad/cut.ir", "graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x");
+  expectUsageError(faultline({"show", "README.md"}), "README.md");
+  expectUsageError(faultline({"profile", binary}), "binary.ir");
+  expectUsageError(faultline({"profile", cut}), "cut.ir:2:");
+  expectUsageError(faultline({"break", "README.md"}), "README.md");
+  expectUsageError(faultline({"check", binary}), "binary.ir");
+  expectUsageError(faultline({"check", "corpus"}), "corpus");
+}
+
+TEST(ExitCode, AFullDiskIsAFaultOfOurs) {
+  const Outcome& outcome = faultline({"list", "kinds", "--json", "/dev/full"});
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_NE(outcome.err.find("/dev/full"), std::string::npos) << outcome.err;
+}
+
+}  // namespace
+}  // namespace faultline::test
