@@ -65,6 +65,9 @@ Result<CompileOptions> compileOptions(const BreakFlags& flags, size_t pieces) {
 }
 
 Result<ExitCode> runBreak(const BreakFlags& flags) {
+  if (flags.timeline == "-" && flags.json == "-") {
+    return fail(ErrorKind::Invalid, "--timeline -: stdout is taken by --json -");
+  }
   const auto loaded = loadModelFile(flags.file, flags.inputs);
   if (!loaded) return tl::make_unexpected(loaded.error());
   auto prepared = prepareCase(*loaded);
@@ -77,26 +80,34 @@ Result<ExitCode> runBreak(const BreakFlags& flags) {
   const auto options = compileOptions(flags, plan->pieces.size());
   if (!options) return tl::make_unexpected(options.error());
 
-  const Console console(flags.json);
-  printPlan(console, *plan);
-  Json result = planJson(*plan);
-  ExitCode code = ExitCode::Clean;
+  // Everything that can refuse comes before the first line of output.
+  std::optional<CompiledGraph> compiled;
+  std::optional<BreakRun> run;
   if (!flags.dry_run) {
-    const auto compiled = compile(prepared->graph, *plan, *options);
-    if (!compiled) return tl::make_unexpected(compiled.error());
+    auto made = compile(prepared->graph, *plan, *options);
+    if (!made) return tl::make_unexpected(made.error());
+    compiled = std::move(*made);
+  }
+  if (flags.exec) {
+    auto done = runBroken(*compiled, *plan, prepared->graph, *loaded);
+    if (!done) return tl::make_unexpected(done.error());
+    run = std::move(*done);
+  }
+
+  const Console console(flags.timeline == "-" ? flags.timeline : flags.json);
+  Json result = planJson(*plan);
+  printPlan(console, *plan);
+  if (compiled) {
     describeCompiled(*compiled, result);
     printCompiled(console, *prepared->graph, *compiled);
-    if (flags.exec) {
-      const auto run = runBroken(*compiled, *plan, prepared->graph, *loaded);
-      if (!run) return tl::make_unexpected(run.error());
-      describeRun(*run, result);
-      printRun(console, *run);
-      if (const auto written = writeText(flags.timeline, compiled->timeline().chromeTrace()); !written) {
-        return tl::make_unexpected(written.error());
-      }
-      if (!run->good()) code = ExitCode::Found;
-    }
   }
+  if (run) {
+    describeRun(*run, result);
+    printRun(console, *run);
+    const auto traced = writeText(flags.timeline, compiled->timeline().chromeTrace());
+    if (!traced) return tl::make_unexpected(traced.error());
+  }
+  const ExitCode code = !run || run->good() ? ExitCode::Clean : ExitCode::Found;
   const auto written = writeJson(flags.json, result);
   return written ? Result<ExitCode>(code) : tl::make_unexpected(written.error());
 }

@@ -39,6 +39,9 @@ const char* eventWord(TimelineEvent::What what) {
 
 // "forward of 5 ops, backward of 9", for each part that has its own autograd node.
 std::string partsText(const CompiledPiece& piece) {
+  const auto compiled = [](const PiecePart& part) { return part.backward != nullptr; };
+  if (std::none_of(piece.parts.begin(), piece.parts.end(), compiled))
+    return "nothing in it, since nothing requires grad";
   std::vector<std::string> parts;
   for (const PiecePart& part : piece.parts) {
     parts.push_back(part.backward == nullptr

@@ -166,8 +166,9 @@ Result<BreakRun> runBroken(const CompiledGraph& compiled, const BreakPlan& plan,
     torch::jit::Code code(graph->copy(), "eager");
     execute(*eager, c.seed, [&](Stack& stack) { torch::jit::InterpreterState(code).run(stack); });
   } catch (...) {
+    const std::string text = describeException(std::current_exception()).text;
     return fail(ErrorKind::Invalid,
-                "the program throws in eager PyTorch: " + describeException(std::current_exception()).text);
+                fmt::format("the program throws in eager PyTorch: {}", decisiveLine(text)));
   }
   auto broken = makeSide(*graph, c);
   if (!broken) return tl::make_unexpected(broken.error());

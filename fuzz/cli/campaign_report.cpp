@@ -95,7 +95,7 @@ void printShares(const Console& console, const CampaignSummary& summary) {
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text;
   for (const auto& [trait, count] : traits) {
-    text += fmt::format("{} {} {} %", text.empty() ? "" : ",", trait, 100 * count / summary.cases);
+    text += fmt::format("{} {} {}%", text.empty() ? "" : ",", trait, 100 * count / summary.cases);
   }
   console.paragraph("Shares of the cases:" + text);
 }

@@ -18,7 +18,7 @@ void printTallies(const Console& console, const CampaignSummary& summary);
 // "20 cases in 3.1 s (6.5/s): 19 passed, 1 skipped (throws)"
 void printTotals(const Console& console, const CampaignSummary& summary);
 
-// "Shares of the cases: differentiable 93 %, view 41 %"
+// "Shares of the cases: differentiable 93%, view 41%"
 void printShares(const Console& console, const CampaignSummary& summary);
 
 // What was found, then for each failure three lines: its signature, the file of its case, and

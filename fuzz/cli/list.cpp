@@ -154,7 +154,7 @@ Result<ExitCode> runList(const ListOptions& options) {
     cells.push_back(entry["help"]);
     table.add(std::move(cells));
   }
-  if (table.empty()) console.line(fmt::format("There are no {} in this build.", options.what));
+  if (table.empty()) console.line(fmt::format("Nothing in the list '{}' yet.", options.what));
   if (!table.empty() && options.json != "-") console.print(table.str());
   const auto written = writeJson(options.json, Json(rows));
   return written ? Result<ExitCode>(ExitCode::Clean) : tl::make_unexpected(written.error());

@@ -5,6 +5,19 @@
 #include "generators/case/model.h"
 
 namespace faultline::cli {
+namespace {
+
+// Tensors that a source declares are its `# param` lines (defaults are no tensors), and parameters are
+// trained.
+void trainParameters(Model& model) {
+  for (ModelInput& input : model.inputs) {
+    if (!input.spec || input.spec->kind != InputSpec::Kind::Tensor) continue;
+    input.spec->requires_grad |=
+        c10::isFloatingType(input.spec->dtype) || c10::isComplexType(input.spec->dtype);
+  }
+}
+
+}  // namespace
 
 Error inFile(Error error, const std::string& path) {
   if (error.file.empty()) error.file = path;
@@ -23,8 +36,9 @@ Result<Case> loadModelFile(const std::string& path, const std::vector<std::strin
       return fail(ErrorKind::Invalid, fmt::format("--input: '{}' is given twice", input->first));
     }
   }
-  const auto model = loadModel(path);
+  auto model = loadModel(path);
   if (!model) return tl::make_unexpected(model.error());
+  if (model->source_kind == "torchscript") trainParameters(*model);
   auto c = modelToCase(*model, given);
   if (!c) return tl::make_unexpected(inFile(c.error(), path));
   return c;

@@ -24,9 +24,29 @@ struct ProfileFlags {
   bool validate = false;
 };
 
-// "Float(2, 3, …), conditional", or the state alone where no field is known.
+template <class T>
+std::string listText(const std::vector<ProfileField<T>>& fields) {
+  std::vector<std::string> words;
+  for (const auto& field : fields) words.push_back(field.known() ? std::to_string(field.value) : "*");
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+// "Float(*, 3, strides=[3, 1], device=cpu), conditional", or the state alone where no field is known. From
+// the fields: the exact text of the type, which `--json` has, spells out what libtorch keeps besides them.
 std::string answerText(const ProfileLookup& answer) {
-  const std::string type = answer.type == nullptr ? toString(answer.state) : writeType(*answer.type);
+  std::vector<std::string> words;
+  if (!answer.sizes.empty()) words.push_back(listText(answer.sizes));
+  const auto known = [](const auto& field) { return field.known(); };
+  if (std::any_of(answer.strides.begin(), answer.strides.end(), known)) {
+    words.push_back("strides=[" + listText(answer.strides) + "]");
+  }
+  if (answer.requires_grad.known())
+    words.push_back(fmt::format("requires_grad={:d}", answer.requires_grad.value));
+  if (answer.device.known()) words.push_back("device=" + answer.device.value.str());
+  const std::string dtype = answer.dtype.known() ? c10::toString(answer.dtype.value) : "Tensor";
+  const std::string type = answer.type == nullptr ? toString(answer.state)
+                           : words.empty()        ? dtype
+                                                  : fmt::format("{}({})", dtype, fmt::join(words, ", "));
   return type + (answer.conditional ? ", conditional" : "");
 }
 

@@ -68,7 +68,7 @@ TEST(Profile, AnswersTheListedCases) {
 }
 
 TEST(Profile, PrintsTheGraphWithAnswersThatCanBeReadAgain) {
-  const std::string file = kFolder + "05-if-join.txt";
+  const std::string file = kFolder + "05-if-join.ir";
   const Outcome& outcome = faultline({"profile", file});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("# %r: Float(*, 3, strides=[3, 1], device=cpu)"), std::string::npos)
@@ -80,19 +80,19 @@ TEST(Profile, PrintsTheGraphWithAnswersThatCanBeReadAgain) {
 }
 
 TEST(Profile, ExplainsAUse) {
-  const std::string file = kFolder + "05-if-join.txt";
+  const std::string file = kFolder + "05-if-join.ir";
   const Outcome& outcome = faultline({"profile", file, "--explain", "%r"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_LE(widest(outcome.out), 80u);
-  for (const char* expected :
-       {"%r as input 0 of aten::relu, in main", "partial", "evidence: %px, %py", "requires_grad: varies"}) {
+  for (const char* expected : {"%r as input 0 of aten::relu, in main", "partial", "evidence: ", "%px", "%py",
+                               "(join of both arms)", "requires_grad: varies"}) {
     EXPECT_NE(outcome.out.find(expected), std::string::npos) << expected << " in " << outcome.out;
   }
   expectUsageError(faultline({"profile", file, "--explain", "%rr"}), "did you mean '%r'?");
 }
 
 TEST(Profile, ValidateExits1WithFindings) {
-  const std::string file = kFolder + "01-request-example.txt";
+  const std::string file = kFolder + "01-request-example.ir";
   const Outcome& outcome = faultline({"profile", file, "--validate", "--json", "-"});
   EXPECT_EQ(outcome.code, 1) << outcome.err;
   const Json json = outcome.json();
