@@ -87,10 +87,6 @@ size_t removeProfileNodes(
     Graph& graph);  // changes: all of them, subgraphs and counters included; returns how many
 size_t removeProfileClones(Graph& graph);  // changes: only what propagate added
 
-// For passes that make or replace values. Both change the graph.
-void setProfile(Value* value, c10::TensorTypePtr type);
-void transferProfile(Value* from, Value* to);
-
 // The same queries after one pass over the graph; valid while the graph does not change.
 class ProfileIndex {
  public:
