@@ -36,7 +36,7 @@ class Stitcher {
   // By register: parts know no values of the working copy.
   void addPart(const PlacedPart& placed, const std::string& name, std::vector<Value*>& registers) {
     const RunnablePart& part = *placed.part;
-    const bool with_gradient = part.compiled() && part.expectedVariant();
+    const bool with_gradient = !mode_changed_ && part.compiled() && part.expectedVariant();
     auto gradient = with_gradient ? rawGradient(*part.graph(), part.expected())
                                   : fail(ErrorKind::Unsupported, "runs as written");
     if (gradient) {
@@ -59,6 +59,7 @@ class Stitcher {
       map[part.graph()->inputs()[i]] = registers[placed.inputs[i]];
     }
     for (Node* node : part.graph()->nodes()) {
+      mode_changed_ = mode_changed_ || changesMode(node);
       Node* copy = graph_->createClone(node, [&map](Value* value) { return map.at(value); });
       graph_->block()->appendNode(copy);
       for (size_t i = 0; i < node->outputs().size(); ++i) {
@@ -88,6 +89,9 @@ class Stitcher {
   const std::shared_ptr<Graph>& graph() const { return graph_; }
 
  private:
+  // A DifferentiableGraph of libtorch's ignores the grad mode of the moment: behind a change of it parts
+  // stand as written.
+  bool mode_changed_ = false;
   const WorkingCopy& work_;
   std::shared_ptr<Graph> graph_;
   std::unordered_map<Value*, Value*> map_;

@@ -335,7 +335,7 @@ TEST_F(Fuzz, FailsWhenTheDiskIsFull) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{size_t{80} << 10, size_t{80} << 10};
+    const rlimit limit{size_t{16} << 10, size_t{16} << 10};
     ::setrlimit(RLIMIT_FSIZE, &limit);
     const Result<CampaignSummary> summary = fuzzCampaign(options_);
     ::_exit(summary ? 0 : summary.error().kind == ErrorKind::Io ? 4 : 2);
