@@ -1,8 +1,13 @@
 #include "engine/autodiff/formulas.h"
 
+#include <algorithm>
 #include <unordered_map>
 
+#include <torch/csrc/jit/api/compilation_unit.h>
+#include <torch/csrc/jit/api/function_impl.h>
+#include <torch/csrc/jit/frontend/resolver.h>
 #include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/passes/inliner.h>
 
 #include "engine/autodiff/differentiability.h"
 
@@ -42,15 +47,91 @@ void replaceRelu(torch::jit::Block* formula) {
   product->output()->replaceAllUsesWith(gradient);
 }
 
+// libtorch multiplies the gradient of where by the condition as numbers: an infinite gradient makes NaN where
+// eager has 0.
+void replaceWhere(torch::jit::Block* formula) {
+  for (Node* product : formula->nodes()) {
+    if (product->kind() != c10::aten::mul || product->input(1)->node()->kind() != c10::aten::type_as) {
+      continue;
+    }
+    Value* condition = product->input(1)->node()->input(0);
+    torch::jit::Graph* graph = product->owningGraph();
+    torch::jit::WithInsertPoint before(product);
+    Value* chosen = graph->insert(c10::aten::where, {condition, product->input(0), 0});
+    product->output()->replaceAllUsesWith(chosen);
+  }
+}
+
+// A function of TorchScript source, as a graph to be inserted.
+std::shared_ptr<torch::jit::Graph> scriptGraph(const std::string& name, const std::string& source) {
+  torch::jit::CompilationUnit unit;
+  unit.define(std::nullopt, source, torch::jit::nativeResolver(), nullptr);
+  auto graph = torch::jit::toGraphFunction(unit.get_function(name)).graph()->copy();
+  torch::jit::Inline(*graph);
+  return graph;
+}
+
+// linear's weight gradient flattens by reshape(-1, n), which is refused for tensors without elements, and
+// both gradients take a weight that is a vector for a matrix.
+void replaceLinear(torch::jit::Block* formula) {
+  static const auto input_gradient = scriptGraph("input_gradient", R"(
+def input_gradient(grad, weight):
+    if weight.dim() == 1:
+        result = grad.unsqueeze(-1) * weight
+    else:
+        result = torch.matmul(grad, weight)
+    return result
+)");
+  static const auto weight_gradient = scriptGraph("weight_gradient", R"(
+def weight_gradient(grad, input, weight):
+    if weight.dim() == 1:
+        result = (grad.unsqueeze(-1) * input).unsqueeze(0).flatten(0, -2).sum(0)
+    else:
+        result = torch.matmul(grad.unsqueeze(0).flatten(0, -2).t(), input.unsqueeze(0).flatten(0, -2))
+    return result
+)");
+  auto replace = [](Node* product, torch::jit::Graph& by, std::vector<Value*> operands) {
+    torch::jit::WithInsertPoint before(product);
+    product->output()->replaceAllUsesWith(torch::jit::insertGraph(*product->owningGraph(), by, operands)[0]);
+  };
+  for (Node* product : formula->nodes()) {
+    if (product->kind() != c10::aten::matmul) {
+      continue;
+    }
+    Node* left = product->input(0)->node();
+    if (left->kind() != c10::aten::t) {
+      replace(product, *input_gradient, {product->input(0), product->input(1)});
+      continue;
+    }
+    // matmul(grad.reshape(-1, n).t(), input.reshape(-1, m)), n and m from weight.size()
+    Node *rows = left->input()->node(), *columns = product->input(1)->node();
+    Value* weight = columns->input(1)->node()->input(1)->node()->input(0)->node()->input(0);
+    replace(product, *weight_gradient, {rows->input(0), columns->input(0), weight});
+  }
+}
+
+struct Replacement {
+  std::string_view op;
+  void (*replace)(torch::jit::Block*);
+};
+
+const std::vector<Replacement>& replacements() {
+  static const std::vector<Replacement> rows = {
+      {"aten::linear", replaceLinear}, {"aten::relu", replaceRelu}, {"aten::where", replaceWhere}};
+  return rows;
+}
+
 }  // namespace
 
 const std::vector<FormulaFault>& formulaFaults() {
   static const std::vector<FormulaFault> rows = {
 #define FAULTLINE_FORMULA(schema, when, condition, reason) {schema, when, condition, reason},
 #define FAULTLINE_STRICTER(schema, condition)
+#define FAULTLINE_REPACKED(schema)
 #include "engine/autodiff/formulas.def"
 #undef FAULTLINE_FORMULA
 #undef FAULTLINE_STRICTER
+#undef FAULTLINE_REPACKED
   };
   return rows;
 }
@@ -59,9 +140,24 @@ const std::vector<StricterFormula>& stricterFormulas() {
   static const std::vector<StricterFormula> rows = {
 #define FAULTLINE_FORMULA(schema, when, condition, reason)
 #define FAULTLINE_STRICTER(schema, condition) {schema, condition},
+#define FAULTLINE_REPACKED(schema)
 #include "engine/autodiff/formulas.def"
 #undef FAULTLINE_FORMULA
 #undef FAULTLINE_STRICTER
+#undef FAULTLINE_REPACKED
+  };
+  return rows;
+}
+
+const std::vector<std::string_view>& repackedFormulas() {
+  static const std::vector<std::string_view> rows = {
+#define FAULTLINE_FORMULA(schema, when, condition, reason)
+#define FAULTLINE_STRICTER(schema, condition)
+#define FAULTLINE_REPACKED(schema) schema,
+#include "engine/autodiff/formulas.def"
+#undef FAULTLINE_FORMULA
+#undef FAULTLINE_STRICTER
+#undef FAULTLINE_REPACKED
   };
   return rows;
 }
@@ -78,10 +174,52 @@ const FormulaFault* findFormulaFault(const Node* node) {
   return it != by_schema->end() && it->second->when(node) ? it->second : nullptr;
 }
 
+void shieldResults(torch::jit::Graph& graph) {
+  const auto& repacked = repackedFormulas();
+  for (Node* node : graph.nodes()) {
+    if (std::find(repacked.begin(), repacked.end(), schemaName(node)) == repacked.end()) {
+      continue;
+    }
+    Value* result = node->output();
+    torch::jit::WithInsertPoint behind(node->next());
+    Value* shield = graph.insert(c10::aten::expand_as, {result, result});
+    shield->setType(result->type());
+    result->replaceAllUsesAfterNodeWith(shield->node(), shield);
+  }
+}
+
+void dropIdleDropout(torch::jit::Graph& graph) {
+  for (auto it = graph.nodes().begin(); it != graph.nodes().end(); ++it) {
+    if (it->kind() != c10::aten::dropout) {
+      continue;
+    }
+    const auto train = torch::jit::constant_as<bool>(it->namedInput("train"));
+    const auto probability = torch::jit::constant_as<double>(it->namedInput("p"));
+    if ((train && !*train) || (probability && *probability == 0)) {
+      it->output()->replaceAllUsesWith(it->input(0));
+      it.destroyCurrent();
+    }
+  }
+}
+
+void dropShields(torch::jit::Graph& forward) {
+  for (auto it = forward.nodes().begin(); it != forward.nodes().end(); ++it) {
+    if (it->kind() == c10::aten::expand_as && it->input(0) == it->input(1)) {
+      it->output()->replaceAllUsesWith(it->input(0));
+      it.destroyCurrent();
+    }
+  }
+}
+
 void replaceFormulas(torch::jit::Graph& backward) {
   for (Node* node : backward.nodes()) {
-    if (node->kind() == prim::GradOf && node->s(torch::jit::attr::name) == "aten::relu") {
-      replaceRelu(node->blocks()[0]);
+    if (node->kind() != prim::GradOf) {
+      continue;
+    }
+    for (const Replacement& row : replacements()) {
+      if (node->s(torch::jit::attr::name) == row.op) {
+        row.replace(node->blocks()[0]);
+      }
     }
   }
 }

@@ -164,7 +164,10 @@ std::shared_ptr<Graph> copyWithRequiresGrad(const Graph& graph, const InputMask&
 Result<torch::jit::Gradient> rawGradient(const Graph& graph, const InputMask& requires_grad) {
   try {
     auto copy = copyWithRequiresGrad(graph, requires_grad);
+    dropIdleDropout(*copy);
+    shieldResults(*copy);
     auto gradient = torch::jit::differentiate(copy);
+    dropShields(*gradient.f);
     replaceFormulas(*gradient.df);
     return gradient;
   } catch (const std::exception& error) {

@@ -114,6 +114,31 @@ compat::NodePtr CompiledGraph::Impl::runPiece(size_t k, std::vector<c10::IValue>
   return last;
 }
 
+// Hooks of a seam fire before its producer, and that is the whole piece: a seam whose node is not the first
+// of its piece to run backward gets one that is.
+void CompiledGraph::Impl::gateSeams(size_t k, const compat::NodePtr& first,
+                                    std::vector<c10::IValue>& registers) {
+  if (!at::GradMode::is_enabled()) {
+    return;
+  }
+  std::vector<std::pair<at::Tensor, at::Tensor>> gated;
+  for (const auto& [name, seam] : seams) {
+    if (seam.piece != k || !registers[seam.at].isTensor()) {
+      continue;
+    }
+    const at::Tensor tensor = registers[seam.at].toTensor();
+    if (!tensor.defined() || !tensor.requires_grad() || !tensor.grad_fn() || tensor.grad_fn() == first) {
+      continue;
+    }
+    auto same = std::find_if(gated.begin(), gated.end(),
+                             [&](const auto& pair) { return pair.first.is_same(tensor); });
+    if (same == gated.end()) {
+      same = gated.insert(same, {tensor, at::alias(tensor)});
+    }
+    registers[seam.at] = same->second;
+  }
+}
+
 void CompiledGraph::Impl::run(Stack& stack) {
   TORCH_CHECK(stack.size() >= graph_inputs, "the graph takes ", graph_inputs, " inputs; the stack holds ",
               stack.size());
@@ -131,6 +156,7 @@ void CompiledGraph::Impl::run(Stack& stack) {
   auto last_run = std::make_shared<LastRun>();
   for (size_t k = 0; k < placed.size(); ++k) {
     last_run->nodes.push_back(runPiece(k, values));
+    gateSeams(k, last_run->nodes.back(), values);
     for (const auto& [name, seam] : seams) {
       if (seam.piece == k && values[seam.at].isTensor()) {
         last_run->seams.emplace(name, values[seam.at].toTensor());

@@ -75,6 +75,7 @@ struct CompiledGraph::Impl {
   compat::NodePtr runPiece(size_t k, std::vector<c10::IValue>& registers);
   compat::NodePtr runParts(const PlacedPiece& piece, std::vector<c10::IValue>& registers,
                            const std::shared_ptr<PieceRun>& run);
+  void gateSeams(size_t k, const compat::NodePtr& first, std::vector<c10::IValue>& registers);
   void runAsWritten(const PlacedPiece& piece, std::vector<c10::IValue>& registers);
 };
 

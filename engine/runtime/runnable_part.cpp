@@ -196,16 +196,6 @@ compat::NodePtr RunnablePart::runCompiled(const std::shared_ptr<const PartVarian
     at::NoGradGuard no_grad;
     torch::jit::InterpreterState(variant->forward).run(stack);
   }
-  std::vector<size_t> all(gradient.gradient_inputs.size());
-  torch::autograd::edge_list edges;
-  edges.reserve(all.size());
-  for (size_t g = 0; g < all.size(); ++g) {
-    all[g] = g;
-    edges.push_back(torch::autograd::impl::gradient_edge(inputs[gradient.gradient_inputs[g]].toTensor()));
-  }
-  auto node = compat::makeNode<PieceNode>(variant, piece_run, variant->real_vjps, std::move(all));
-  node->set_next_edges(std::move(edges));
-
   // An op that gave back its argument made no node in eager either: that output stays the input it is.
   auto inputItIs = [&](const c10::IValue& value) -> const c10::IValue* {
     if (may_pass_through_) {
@@ -218,7 +208,7 @@ compat::NodePtr RunnablePart::runCompiled(const std::shared_ptr<const PartVarian
     return nullptr;
   };
   std::vector<bool> ours(stack.size(), false);
-  bool any_ours = false;
+  InputMask reached(inputs.size(), false);
   for (size_t k : variant->real_vjps) {
     const size_t o = gradient.vjp_outputs[k];
     bool fresh = stack[o].isTensor() && stack[o].toTensor().defined() &&
@@ -226,13 +216,33 @@ compat::NodePtr RunnablePart::runCompiled(const std::shared_ptr<const PartVarian
     for (size_t earlier = 0; fresh && may_pass_through_ && earlier < o; ++earlier) {
       fresh = !(ours[earlier] && sameObject(stack[earlier], stack[o]));
     }
-    if (!fresh) {
+    ours[o] = fresh;
+    for (size_t i = 0; fresh && i < reached.size(); ++i) {
+      reached[i] = reached[i] || gradient.reaching[o][i];
+    }
+  }
+  const bool any_ours = anyOf(reached);
+
+  std::vector<size_t> all(gradient.gradient_inputs.size());
+  torch::autograd::edge_list edges;
+  edges.reserve(all.size());
+  for (size_t g = 0; g < all.size(); ++g) {
+    all[g] = g;
+    // An edge alone makes hooks of the input fire: none where eager has no path.
+    const size_t i = gradient.gradient_inputs[g];
+    edges.push_back(reached[i] ? torch::autograd::impl::gradient_edge(inputs[i].toTensor())
+                               : torch::autograd::Edge());
+  }
+  auto node = compat::makeNode<PieceNode>(variant, piece_run, variant->real_vjps, std::move(all));
+  node->set_next_edges(std::move(edges));
+  for (size_t k : variant->real_vjps) {
+    const size_t o = gradient.vjp_outputs[k];
+    if (!any_ours || !ours[o]) {
       node->add_input_metadata(torch::autograd::Node::undefined_input{});
       continue;
     }
     stack[o] = withoutViewRecord(stack[o].toTensor());
     torch::autograd::create_gradient_edge(stack[o].toTensor(), node);
-    ours[o] = any_ours = true;
   }
   if (any_ours) {
     size_t capture = 0;

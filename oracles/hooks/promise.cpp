@@ -13,6 +13,8 @@ namespace {
 
 using torch::jit::Graph;
 using torch::jit::Node;
+using torch::jit::Value;
+namespace prim = torch::jit::prim;
 
 // The node of the graph's own block in which `node` stands.
 const Node* topLevel(const Graph& graph, const Node* node) {
@@ -37,15 +39,40 @@ size_t originOf(const CaseRun& run, size_t input) {
   return input;
 }
 
-// Whether the node may hand its argument on as the very same object: out of a block, through a container, or
-// as an op that has nothing to do (contiguous, expand_as, …). Whoever uses the result then uses the parameter
-// itself, and its gradient comes from there.
-bool mayHandOn(const Node* node) {
+bool mayReturnArgument(const Node* node) {
   static const std::set<std::string> kMayReturnArgument{
-      "aten::contiguous", "aten::to",       "aten::type_as",         "aten::reshape",    "aten::reshape_as",
-      "aten::flatten",    "aten::positive", "aten::dropout",         "aten::expand_as",  "aten::expand",
-      "aten::view_as",    "aten::append",   "aten::feature_dropout", "aten::sum_to_size"};
-  return node->kind().is_prim() || kMayReturnArgument.count(node->kind().toQualString()) != 0;
+      "aten::contiguous", "aten::to",          "aten::type_as",         "aten::reshape",
+      "aten::reshape_as", "aten::flatten",     "aten::positive",        "aten::dropout",
+      "aten::expand_as",  "aten::sum_to_size", "aten::feature_dropout", "aten::__getitem__",
+      "aten::values",     "aten::get",         "aten::_unwrap_optional"};
+  if (kMayReturnArgument.count(node->kind().toQualString()) != 0) return true;
+  const auto* schema = node->maybeSchema();
+  return schema && schema->is_mutable();
+}
+
+// Values that may be the very object that `use` takes: what comes out of blocks and containers, and results
+// of ops that may have nothing to do (contiguous, expand_as, …) or that write in place. Whoever uses one of
+// them uses the parameter itself, and its gradient comes from there.
+std::vector<const Value*> handedOn(const torch::jit::Use& use) {
+  const Node* node = use.user;
+  if (node->kind() == prim::Return) {
+    const Node* owner = node->owningBlock()->owningNode();
+    if (owner->kind() == prim::If) return {owner->outputs()[use.offset]};
+    if (owner->kind() != prim::Loop || use.offset == 0) return {};
+    return {owner->outputs()[use.offset - 1], node->owningBlock()->inputs()[use.offset]};
+  }
+  if (node->kind() == prim::Loop) {
+    if (use.offset < 2) return {};
+    return {node->outputs()[use.offset - 2], node->blocks()[0]->inputs()[use.offset - 1]};
+  }
+  if (node->kind() == prim::If) return {};
+  // A list that is appended to holds it from then on.
+  if (node->kind() == c10::aten::append) return {node->input(0)};
+  std::vector<const Value*> results;
+  if (node->kind().is_prim() || mayReturnArgument(node)) {
+    for (const Value* output : node->outputs()) results.push_back(output);
+  }
+  return results;
 }
 
 }  // namespace
@@ -63,19 +90,27 @@ HookPromise::HookPromise(const Case& c, const std::vector<PieceTrace>& pieces) {
       piece_of.emplace(topLevel(graph, node), static_cast<int>(k));
     }
   }
-  for (const torch::jit::Value* input : graph.inputs()) {
+  for (const Value* input : graph.inputs()) {
     Parameter uses;
-    for (const torch::jit::Use& use : input->uses()) {
-      if (use.user->kind() == torch::jit::prim::Return && use.user->owningBlock() == graph.block()) {
-        uses.returned = true;
-        continue;
-      }
-      uses.returned = uses.returned || mayHandOn(use.user);
-      const auto piece = piece_of.find(topLevel(graph, use.user));
-      if (piece == piece_of.end()) {
-        uses.elsewhere = true;
-      } else {
-        uses.pieces.insert(piece->second);
+    std::vector<const Value*> same{input};
+    std::set<const Value*> seen{input};
+    while (!same.empty()) {
+      const Value* value = same.back();
+      same.pop_back();
+      for (const torch::jit::Use& use : value->uses()) {
+        if (use.user->kind() == prim::Return && use.user->owningBlock() == graph.block()) {
+          uses.returned = true;
+          continue;
+        }
+        for (const Value* next : handedOn(use)) {
+          if (seen.insert(next).second) same.push_back(next);
+        }
+        const auto piece = piece_of.find(topLevel(graph, use.user));
+        if (piece == piece_of.end()) {
+          uses.elsewhere = true;
+        } else {
+          uses.pieces.insert(piece->second);
+        }
       }
     }
     parameters_.push_back(std::move(uses));

@@ -27,8 +27,8 @@ class HookPromise {
 
  private:
   struct Parameter {
-    std::set<int> pieces;    // in which it is used
-    bool returned = false;   // or handed on as it is: then a gradient may arrive past its piece
+    std::set<int> pieces;    // in which it is used, under whatever name
+    bool returned = false;   // as it is: then a backward may begin at the parameter itself
     bool elsewhere = false;  // a use in no piece
   };
   struct Event {

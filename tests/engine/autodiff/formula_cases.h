@@ -216,9 +216,18 @@ inline std::vector<FormulaCase> formulaCases() {
       {{matrix(3, 4), matrix(2, 4, 2), block({2}, 3)},
        {block({4}), matrix(2, 4, 2), block({2}, 3)},
        {block({5, 3, 4}), matrix(2, 4, 2), block({2}, 3)},
-       {matrix(4, 3).t(), matrix(4, 2, 2).t(), block({2}, 3)}});
+       {matrix(4, 3).t(), matrix(4, 2, 2).t(), block({2}, 3)},
+       {block({5, 3, 0}), matrix(2, 0, 2), block({2}, 3)},
+       {block({0, 4}), matrix(2, 4, 2), block({2}, 3)},
+       {block({5, 3, 4}), matrix(0, 4, 2), block({0}, 3)}});
   add("aten::linear", {in(0), in(1), none()},
-      {{matrix(3, 4), matrix(2, 4, 2)}, {block({4}), matrix(2, 4, 2)}, {block({5, 3, 4}), matrix(2, 4, 2)}});
+      {{matrix(3, 4), matrix(2, 4, 2)},
+       {block({4}), matrix(2, 4, 2)},
+       {block({5, 3, 4}), matrix(2, 4, 2)},
+       {matrix(3, 4), block({4}, 2)},
+       {block({5, 3, 4}), block({4}, 2)},
+       {block({4}), block({4}, 2)},
+       {block({3, 0}), matrix(2, 0, 2)}});
 
   add("aten::t", {in(0)}, {{matrix(3, 4)}, {block({3})}, {single(1.)}});
   add("aten::transpose.int", {in(0), c(int64_t{0}), c(int64_t{-1})},

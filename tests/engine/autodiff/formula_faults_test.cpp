@@ -13,9 +13,9 @@
 namespace faultline::test {
 namespace {
 
-// One node, and where its result is differentiable an identity-like op behind it: views that leave the graph
-// are never compiled.
-std::shared_ptr<Graph> graphOf(const FormulaCase& row) {
+// One node, and where its result is differentiable an op behind it: views that leave the graph are never
+// compiled. `neg` hands gradients on as they are, `sin` keeps the result for its backward.
+std::shared_ptr<Graph> graphOf(const FormulaCase& row, c10::Symbol behind) {
   auto graph = std::make_shared<Graph>();
   std::vector<Value*> values;
   int inputs = 0;
@@ -42,7 +42,7 @@ std::shared_ptr<Graph> graphOf(const FormulaCase& row) {
   for (size_t i = 0; i < results; ++i) {
     Value* result = node->outputs()[i];
     if (carriesGradient(node, i)) {
-      result = graph->insertNode(graph->create(c10::aten::neg, {result}))->output();
+      result = graph->insertNode(graph->create(behind, {result}))->output();
     }
     graph->registerOutput(result);
   }
@@ -77,12 +77,13 @@ Node* theNode(Graph& graph) {
 
 void tryCase(const FormulaCase& row, const std::shared_ptr<Graph>& graph, Finding& finding) {
   ASSERT_EQ(schemaName(theNode(*graph)), row.schema);
+  const NodeNames names(*graph);
   auto plan = planBreaks(*graph, BreakPolicy::none());
   ASSERT_TRUE(plan);
   auto compiled = compileTrusting(graph, *plan, {}, /*trust_formulas=*/true);
   ASSERT_TRUE(compiled) << compiled.error().str();
   for (const EagerOp& op : compiled->pieces()[0].eager_ops) {
-    if (op.op != "neg") {
+    if (op.op == names.of(theNode(*graph))) {
       finding.not_compiled = op.reason;
       return;
     }
@@ -107,7 +108,8 @@ void tryCase(const FormulaCase& row, const std::shared_ptr<Graph>& graph, Findin
         }
         return stack;
       };
-      std::vector<Backward> backwards = {{Kind::All, 0}, {Kind::Double, 0}, {Kind::Twice, 0}};
+      std::vector<Backward> backwards = {
+          {Kind::All, 0}, {Kind::Double, 0}, {Kind::Twice, 0}, {Kind::Infinite, 0}};
       for (size_t i = 0; i < operands.size(); ++i) {
         backwards.push_back({Kind::AfterWrite, i});
       }
@@ -149,13 +151,15 @@ TEST(FormulaFaults, TheTableIsWhatComparingWithEagerFinds) {
   std::map<std::pair<std::string, bool>, Finding> findings;
   for (const FormulaCase& row : formulaCases()) {
     SCOPED_TRACE(row.schema);
-    auto graph = graphOf(row);
-    const FormulaFault* known = findFormulaFault(theNode(*graph));
-    Finding& finding = findings[{row.schema, known != nullptr}];
-    finding.row = known;
-    tryCase(row, graph, finding);
-    if (testing::Test::HasFatalFailure()) {
-      return;
+    for (const c10::Symbol behind : {c10::aten::neg, c10::aten::sin}) {
+      auto graph = graphOf(row, behind);
+      const FormulaFault* known = findFormulaFault(theNode(*graph));
+      Finding& finding = findings[{row.schema, known != nullptr}];
+      finding.row = known;
+      tryCase(row, graph, finding);
+      if (testing::Test::HasFatalFailure()) {
+        return;
+      }
     }
   }
   for (const auto& [key, finding] : findings) {

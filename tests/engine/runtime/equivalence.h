@@ -55,14 +55,15 @@ inline at::Tensor leaf(std::vector<int64_t> sizes, int64_t seed = 1, at::ScalarT
 }
 
 struct Backward {
-  enum class Kind { None, All, Output, Double, Twice, Retain, AfterWrite, WriteOutput };
+  enum class Kind { None, All, Output, Double, Twice, Retain, AfterWrite, WriteOutput, Infinite };
   Kind kind = Kind::All;
   // Output: which. AfterWrite: the input that is written to between forward and backward. WriteOutput: the
-  // output.
+  // output. Infinite: a gradient of infinities comes in.
   size_t index = 0;
   std::string str() const {
-    static constexpr const char* words[] = {"none",  "all",    "output",         "double",
-                                            "twice", "retain", "after write to", "after write to output"};
+    static constexpr const char* words[] = {"none",    "all",    "output",         "double",
+                                            "twice",   "retain", "after write to", "after write to output",
+                                            "infinite"};
     return fmt::format("{} {}", words[static_cast<size_t>(kind)], index);
   }
 };
@@ -89,9 +90,8 @@ inline void tensorsOf(const std::string& path, const c10::IValue& value,
   }
 }
 
-inline at::Tensor weighted(const at::Tensor& output, int64_t seed) {
-  at::Tensor weight = values(output.sizes().vec(), 100 + seed, at::kDouble);
-  return (output * weight.to(output.scalar_type())).sum();
+inline at::Tensor weightsOf(const at::Tensor& output, int64_t seed) {
+  return values(output.sizes().vec(), 100 + seed, at::kDouble).to(output.scalar_type());
 }
 
 }  // namespace detail
@@ -159,11 +159,17 @@ inline Seen observe(const Runner& run, const Inputs& make_inputs, const Backward
       seen.outputs[i - inputs] = look(all, i);
     }
   }
-  std::vector<at::Tensor> losses;
+  std::vector<at::Tensor> losses, weights;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const bool chosen = backward.kind != Backward::Kind::Output || backward.index == i;
     if (chosen && outputs[i].defined() && outputs[i].requires_grad()) {
-      losses.push_back(detail::weighted(outputs[i], static_cast<int64_t>(i)));
+      at::Tensor weight = detail::weightsOf(outputs[i], static_cast<int64_t>(i));
+      if (backward.kind == Backward::Kind::Infinite) {
+        weight = weight / 0.;
+      } else if (backward.kind == Backward::Kind::Double) {
+        weights.push_back(weight.set_requires_grad(true));
+      }
+      losses.push_back((outputs[i] * weight).sum());
     }
   }
   stack.clear();
@@ -185,7 +191,7 @@ inline Seen observe(const Runner& run, const Inputs& make_inputs, const Backward
       for (size_t i = 0; i < first.size(); ++i) {
         seen.gradients.push_back(plainLook("first " + names[i], first[i]));
         if (first[i].defined() && first[i].requires_grad()) {
-          second.push_back(detail::weighted(first[i], 50 + static_cast<int64_t>(i)));
+          second.push_back((first[i] * detail::weightsOf(first[i], 50 + static_cast<int64_t>(i))).sum());
         }
       }
       log->push_back("second");
@@ -195,6 +201,10 @@ inline Seen observe(const Runner& run, const Inputs& make_inputs, const Backward
           total = total + second[i];
         }
         total.backward();
+      }
+      // What a second backward sends on to the gradient that came in.
+      for (size_t i = 0; i < weights.size(); ++i) {
+        seen.gradients.push_back(plainLook(fmt::format("weight{}", i), weights[i].grad()));
       }
     } else {
       loss.backward({}, backward.kind == Backward::Kind::Retain);
