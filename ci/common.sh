@@ -4,8 +4,6 @@ default_torch=${FAULTLINE_TORCH:-$deps/torch-2.15.0/torch}
 
 # configure PRESET [cmake flags…]
 configure() {
-  local preset=$1
-  shift
-  cmake --preset "$preset" -DFAULTLINE_TORCH="$default_torch" "$@" > "build/configure-$preset.log" 2>&1 ||
-    { cat "build/configure-$preset.log" >&2; return 1; }
+  local log=build/configure.log
+  cmake --preset "$1" -DFAULTLINE_TORCH="$default_torch" "${@:2}" > "$log" 2>&1 || { cat "$log" >&2; return 1; }
 }

@@ -101,9 +101,15 @@ void makeRunnable(const std::shared_ptr<Graph>& backward) {
 
 // Asks for sizes, dtype or presence only.
 bool readsMetadata(const torch::jit::Use& use) {
-  static const std::set<c10::Symbol> kinds = {
-      c10::aten::size,   c10::aten::dim,          c10::aten::numel,         c10::aten::__isnot__,
-      c10::aten::__is__, torch::jit::prim::dtype, torch::jit::prim::device, c10::aten::_size_if_not_equal};
+  // By name: which ops have a symbol of their own depends on torch's version.
+  static const std::set<c10::Symbol> kinds = {c10::Symbol::fromQualString("aten::numel"),
+                                              c10::aten::size,
+                                              c10::aten::dim,
+                                              c10::aten::__isnot__,
+                                              c10::aten::__is__,
+                                              torch::jit::prim::dtype,
+                                              torch::jit::prim::device,
+                                              c10::aten::_size_if_not_equal};
   if (use.user->kind() == torch::jit::prim::unchecked_cast) {
     const auto& uses = use.user->output()->uses();
     return std::all_of(uses.begin(), uses.end(), readsMetadata);
