@@ -1,5 +1,5 @@
 # Shared by the scripts beside it: where torch is, and how long things took.
-deps=${FAULTLINE_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/faultline}
+deps=${FAULTLINE_DEPS:-${XDG_CACHE_HOME:-${HOME:?set HOME, or FAULTLINE_DEPS to the folder that torch shall stand in}/.cache}/faultline}
 default_torch=${FAULTLINE_TORCH:-$deps/torch-2.15.0/torch}
 
 # configure PRESET [cmake flags…]

@@ -6,12 +6,14 @@ if(TARGET faultline::torch)
   return()
 endif()
 
-if(NOT EXISTS "${FAULTLINE_TORCH}/include/torch/csrc/api/include/torch/version.h"
-   AND NOT EXISTS "${FAULTLINE_TORCH}/include/torch/version.h")
-  message(FATAL_ERROR
-    "FAULTLINE_TORCH='${FAULTLINE_TORCH}' has no PyTorch headers.\n"
-    "Run ci/setup, or pass -DFAULTLINE_TORCH=DIR with the 'torch' folder of an installed wheel "
-    "or the 'libtorch' folder of a zip.")
+set(_faultline_advice "Run ci/setup, or pass -DFAULTLINE_TORCH=DIR with the 'torch' folder of an installed wheel or \
+the 'libtorch' folder of an unpacked zip.")
+if(FAULTLINE_TORCH MATCHES "\\.(zip|whl)$")
+  message(FATAL_ERROR "FAULTLINE_TORCH='${FAULTLINE_TORCH}' is an archive: unpack it and name the 'libtorch' (zip) or "
+    "'torch' (wheel) folder in it.")
+endif()
+if(NOT EXISTS "${FAULTLINE_TORCH}/include/torch/csrc/api/include/torch/version.h")
+  message(FATAL_ERROR "FAULTLINE_TORCH='${FAULTLINE_TORCH}' has no PyTorch headers. ${_faultline_advice}")
 endif()
 
 set(_faultline_version_header "${FAULTLINE_TORCH}/include/torch/headeronly/version.h")
@@ -24,10 +26,17 @@ set(_faultline_torch_major "${CMAKE_MATCH_1}")
 string(REGEX MATCH "MINOR ([0-9]+)" _ "${_faultline_version_lines}")
 set(FAULTLINE_TORCH_VERSION "${_faultline_torch_major}.${CMAKE_MATCH_1}")
 if(FAULTLINE_TORCH_VERSION VERSION_LESS 2.11)
-  message(FATAL_ERROR
-    "FAULTLINE_TORCH='${FAULTLINE_TORCH}' is PyTorch ${FAULTLINE_TORCH_VERSION}; faultline supports 2.11 to 2.15.\n"
-    "Run ci/setup to get 2.15.0, or pass -DFAULTLINE_TORCH=DIR of a supported version.")
+  message(FATAL_ERROR "FAULTLINE_TORCH='${FAULTLINE_TORCH}' is PyTorch ${FAULTLINE_TORCH_VERSION}; faultline supports "
+    "2.11 to 2.15. ${_faultline_advice}")
+elseif(FAULTLINE_TORCH_VERSION VERSION_GREATER 2.15)
+  message(WARNING "FAULTLINE_TORCH='${FAULTLINE_TORCH}' is PyTorch ${FAULTLINE_TORCH_VERSION}, newer than what faultline "
+    "was tested with (2.11 to 2.15). If it does not compile, ci/setup gets 2.15.0.")
 endif()
+foreach(_lib IN ITEMS c10 torch_cpu)
+  if(NOT EXISTS "${FAULTLINE_TORCH}/lib/lib${_lib}.so")
+    message(FATAL_ERROR "FAULTLINE_TORCH='${FAULTLINE_TORCH}' has no lib/lib${_lib}.so. ${_faultline_advice}")
+  endif()
+endforeach()
 
 find_package(Threads REQUIRED)
 foreach(_lib IN ITEMS c10 torch_cpu)
