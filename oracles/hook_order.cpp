@@ -51,8 +51,9 @@ std::map<HookKey, std::vector<const HookTrace*>> byHook(const std::vector<HookTr
   return groups;
 }
 
+// `seam_arguments`: whether what hooks on seams were given is compared too.
 void compareCounts(const std::vector<HookTrace>& expected, const std::vector<HookTrace>& got,
-                   Comparison& comparison) {
+                   bool seam_arguments, Comparison& comparison) {
   auto a = byHook(expected);
   auto b = byHook(got);
   for (const auto& [key, fired] : b) a[key];
@@ -65,6 +66,7 @@ void compareCounts(const std::vector<HookTrace>& expected, const std::vector<Hoo
                                     other.size(), fired.size()));
       continue;
     }
+    if (!seam_arguments && !hookedInput(key.second)) continue;
     for (size_t i = 0; i < fired.size(); ++i) {
       Comparison argument(comparison.profile());
       compareTensor(fired[i]->argument, other[i]->argument, true, FailureKind::hook_arg, argument);
@@ -118,7 +120,10 @@ class HookOrder : public Oracle {
         comparison.at(fmt::format("run {}, {}", k + 1, expected[p].name()));
         const std::vector<HookTrace> reference_hooks = userHooks(expected[p].hooks, refused);
         const std::vector<HookTrace> lane_hooks = userHooks(got[p].hooks, refused);
-        compareCounts(reference_hooks, lane_hooks, comparison);
+        // In a second backward a gradient also comes through results that ops kept for themselves, and hooks
+        // on the seam, which stand before the whole piece, do not see that share.
+        const bool second = got[p].kind == PhaseTrace::Kind::Double;
+        compareCounts(reference_hooks, lane_hooks, !(promise && second), comparison);
         if (promise && got[p].kind == PhaseTrace::Kind::Backward) {
           uint64_t pairs = 0;
           const CaseRun& run = c.runs[std::min(k, c.runs.size() - 1)];

@@ -1,6 +1,5 @@
 #include "engine/autodiff/formulas.h"
 
-#include <algorithm>
 #include <unordered_map>
 
 #include <torch/csrc/jit/api/compilation_unit.h>
@@ -127,11 +126,9 @@ const std::vector<FormulaFault>& formulaFaults() {
   static const std::vector<FormulaFault> rows = {
 #define FAULTLINE_FORMULA(schema, when, condition, reason) {schema, when, condition, reason},
 #define FAULTLINE_STRICTER(schema, condition)
-#define FAULTLINE_REPACKED(schema)
 #include "engine/autodiff/formulas.def"
 #undef FAULTLINE_FORMULA
 #undef FAULTLINE_STRICTER
-#undef FAULTLINE_REPACKED
   };
   return rows;
 }
@@ -140,24 +137,9 @@ const std::vector<StricterFormula>& stricterFormulas() {
   static const std::vector<StricterFormula> rows = {
 #define FAULTLINE_FORMULA(schema, when, condition, reason)
 #define FAULTLINE_STRICTER(schema, condition) {schema, condition},
-#define FAULTLINE_REPACKED(schema)
 #include "engine/autodiff/formulas.def"
 #undef FAULTLINE_FORMULA
 #undef FAULTLINE_STRICTER
-#undef FAULTLINE_REPACKED
-  };
-  return rows;
-}
-
-const std::vector<std::string_view>& repackedFormulas() {
-  static const std::vector<std::string_view> rows = {
-#define FAULTLINE_FORMULA(schema, when, condition, reason)
-#define FAULTLINE_STRICTER(schema, condition)
-#define FAULTLINE_REPACKED(schema) schema,
-#include "engine/autodiff/formulas.def"
-#undef FAULTLINE_FORMULA
-#undef FAULTLINE_STRICTER
-#undef FAULTLINE_REPACKED
   };
   return rows;
 }
@@ -174,20 +156,6 @@ const FormulaFault* findFormulaFault(const Node* node) {
   return it != by_schema->end() && it->second->when(node) ? it->second : nullptr;
 }
 
-void shieldResults(torch::jit::Graph& graph) {
-  const auto& repacked = repackedFormulas();
-  for (Node* node : graph.nodes()) {
-    if (std::find(repacked.begin(), repacked.end(), schemaName(node)) == repacked.end()) {
-      continue;
-    }
-    Value* result = node->output();
-    torch::jit::WithInsertPoint behind(node->next());
-    Value* shield = graph.insert(c10::aten::expand_as, {result, result});
-    shield->setType(result->type());
-    result->replaceAllUsesAfterNodeWith(shield->node(), shield);
-  }
-}
-
 void dropIdleDropout(torch::jit::Graph& graph) {
   for (auto it = graph.nodes().begin(); it != graph.nodes().end(); ++it) {
     if (it->kind() != c10::aten::dropout) {
@@ -196,15 +164,6 @@ void dropIdleDropout(torch::jit::Graph& graph) {
     const auto train = torch::jit::constant_as<bool>(it->namedInput("train"));
     const auto probability = torch::jit::constant_as<double>(it->namedInput("p"));
     if ((train && !*train) || (probability && *probability == 0)) {
-      it->output()->replaceAllUsesWith(it->input(0));
-      it.destroyCurrent();
-    }
-  }
-}
-
-void dropShields(torch::jit::Graph& forward) {
-  for (auto it = forward.nodes().begin(); it != forward.nodes().end(); ++it) {
-    if (it->kind() == c10::aten::expand_as && it->input(0) == it->input(1)) {
       it->output()->replaceAllUsesWith(it->input(0));
       it.destroyCurrent();
     }

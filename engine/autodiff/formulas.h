@@ -27,13 +27,6 @@ const std::vector<StricterFormula>& stricterFormulas();
 // Takes out dropout that drops nothing, which eager skips and the formula makes a copy for. Changes `graph`.
 void dropIdleDropout(torch::jit::Graph& graph);
 
-const std::vector<std::string_view>& repackedFormulas();
-// Puts an op that does nothing behind each result of such a formula: its gradient is the one that
-// `differentiate` keeps. Changes `graph`.
-void shieldResults(torch::jit::Graph& graph);
-// Takes them out of the forward that `differentiate` made.
-void dropShields(torch::jit::Graph& forward);
-
 // Formulas of ours, put in place of libtorch's in a graph fresh from `differentiate`. Changes `backward`.
 void replaceFormulas(torch::jit::Graph& backward);
 

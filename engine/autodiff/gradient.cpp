@@ -15,6 +15,7 @@
 
 #include "engine/autodiff/differentiability.h"
 #include "engine/autodiff/formulas.h"
+#include "engine/autodiff/shields.h"
 #include "engine/support/check.h"
 
 namespace faultline {
@@ -152,7 +153,7 @@ std::shared_ptr<Graph> copyWithRequiresGrad(const Graph& graph, const InputMask&
   auto set_type = [&](Value* value) {
     if (value->type()->kind() == c10::TypeKind::TensorType) {
       const InputMask& mask = reach.of(value);
-      const bool needs = std::find(mask.begin(), mask.end(), true) != mask.end();
+      const bool needs = anyOf(mask);
       value->setType(c10::TensorType::get()->withRequiresGrad(needs));
     }
   };
@@ -167,13 +168,20 @@ std::shared_ptr<Graph> copyWithRequiresGrad(const Graph& graph, const InputMask&
   return copy;
 }
 
-Result<torch::jit::Gradient> rawGradient(const Graph& graph, const InputMask& requires_grad) {
+namespace {
+
+Result<torch::jit::Gradient> differentiated(const Graph& graph, const InputMask& requires_grad,
+                                            bool shielded) {
   try {
     auto copy = copyWithRequiresGrad(graph, requires_grad);
     dropIdleDropout(*copy);
-    shieldResults(*copy);
+    if (shielded) {
+      shieldResults(*copy);
+    }
     auto gradient = torch::jit::differentiate(copy);
-    dropShields(*gradient.f);
+    if (shielded) {
+      dropShields(gradient);
+    }
     replaceFormulas(*gradient.df);
     return gradient;
   } catch (const std::exception& error) {
@@ -181,8 +189,8 @@ Result<torch::jit::Gradient> rawGradient(const Graph& graph, const InputMask& re
   }
 }
 
-Result<PieceGradient> differentiatePiece(const Graph& graph, const InputMask& requires_grad) {
-  auto raw = rawGradient(graph, requires_grad);
+Result<PieceGradient> pieceGradient(const Graph& graph, const InputMask& requires_grad, bool shielded) {
+  auto raw = differentiated(graph, requires_grad, shielded);
   if (!raw) {
     return tl::make_unexpected(raw.error());
   }
@@ -197,6 +205,9 @@ Result<PieceGradient> differentiatePiece(const Graph& graph, const InputMask& re
     result.gradient_inputs = raw->df_output_vjps;
     torch::jit::EliminateDeadCode(result.forward);
     makeRunnable(result.backward);
+    if (shielded) {
+      mergeCaptures(result);
+    }
 
     // A formula's own forward may hold ops that hide or invent paths: the piece's outputs go by its ops as
     // written.
@@ -216,6 +227,18 @@ Result<PieceGradient> differentiatePiece(const Graph& graph, const InputMask& re
   } catch (const std::exception& error) {
     return fail(ErrorKind::Unsupported, "autodiff: " + messageOf(error));
   }
+}
+
+}  // namespace
+
+Result<torch::jit::Gradient> rawGradient(const Graph& graph, const InputMask& requires_grad) {
+  return differentiated(graph, requires_grad, /*shielded=*/false);
+}
+
+Result<PieceGradient> differentiatePiece(const Graph& graph, const InputMask& requires_grad) {
+  auto gradient = pieceGradient(graph, requires_grad, /*shielded=*/false);
+  return gradient && losesGradients(*gradient) ? pieceGradient(graph, requires_grad, /*shielded=*/true)
+                                               : std::move(gradient);
 }
 
 }  // namespace faultline

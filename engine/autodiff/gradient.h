@@ -1,6 +1,7 @@
 // One differentiated piece: libtorch's `differentiate` on a copy, cleaned so that the interpreter can run it,
 // with the tables the run-time needs.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -17,6 +18,7 @@ std::shared_ptr<torch::jit::Graph> copyGraph(const torch::jit::Graph& graph);
 
 // Which inputs of a graph require grad, by position.
 using InputMask = std::vector<bool>;
+inline bool anyOf(const InputMask& mask) { return std::find(mask.begin(), mask.end(), true) != mask.end(); }
 
 struct PieceGradient {
   std::shared_ptr<torch::jit::Graph>

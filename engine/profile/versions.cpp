@@ -14,7 +14,7 @@ struct Mark {
   int32_t index;  // control block, write or open step
 };
 
-struct Frame {
+struct VersionFrame {
   int32_t open;
   int32_t entry;      // version before the owner
   int32_t body = -1;  // version at the begin of a loop body
@@ -62,7 +62,7 @@ Versions::Versions(const FlowProgram& program, std::vector<WriteAt> writes) {
     from_.push_back(at);
     version_.push_back(version);
   };
-  std::vector<Frame> stack;
+  std::vector<VersionFrame> stack;
   for (const Mark& mark : marks) {
     switch (mark.kind) {
       case MarkKind::Write: {
@@ -74,7 +74,7 @@ Versions::Versions(const FlowProgram& program, std::vector<WriteAt> writes) {
         const Control& control = program.control(mark.index);
         if (stack.empty() || stack.back().open != control.open)
           stack.push_back({control.open, current, -1, {}});
-        Frame& frame = stack.back();
+        VersionFrame& frame = stack.back();
         if (control.kind == ControlKind::Arm) {
           change(mark.at, frame.entry);
         } else {
@@ -93,7 +93,7 @@ Versions::Versions(const FlowProgram& program, std::vector<WriteAt> writes) {
         break;
       }
       case MarkKind::Close: {
-        const Frame frame = std::move(stack.back());
+        const VersionFrame frame = std::move(stack.back());
         stack.pop_back();
         std::vector<VersionPart> parts = frame.ends;
         if (frame.body >= 0) parts.insert(parts.begin(), {frame.entry, FlowProgram::before(frame.open), -1});

@@ -3,6 +3,7 @@
 #include <ATen/SequenceNumber.h>
 #include <fmt/format.h>
 
+#include "engine/runtime/seam_node.h"
 #include "engine/support/check.h"
 
 namespace faultline {
@@ -31,16 +32,20 @@ void drop(std::vector<c10::IValue>& registers, const std::vector<Register>& dead
   }
 }
 
+// Looking must not change anything: grad_fn() of a view whose base was written to makes a new node, and
+// throws for one made without grad mode.
+compat::NodePtr nodeOf(const at::Tensor& tensor) {
+  const auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
+  return meta ? meta->grad_fn_ : compat::NodePtr();
+}
+
 // Nodes that eager ops made since `since` and that a value hangs on say when the piece's backward begins.
 // Returns the last of them, or `last`.
 compat::NodePtr watchEagerNodes(const c10::IValue& value, uint64_t since,
                                 const std::shared_ptr<PieceRun>& run,
                                 std::vector<torch::autograd::Node*>& watched, compat::NodePtr last) {
   auto watch = [&](const at::Tensor& tensor) {
-    if (!tensor.defined() || !tensor.requires_grad()) {
-      return;
-    }
-    const auto& node = tensor.grad_fn();
+    const compat::NodePtr node = tensor.defined() ? nodeOf(tensor) : compat::NodePtr();
     if (!node || node->sequence_nr() < since || dynamic_cast<PieceNode*>(node.get())) {
       return;
     }
@@ -127,13 +132,14 @@ void CompiledGraph::Impl::gateSeams(size_t k, const compat::NodePtr& first,
       continue;
     }
     const at::Tensor tensor = registers[seam.at].toTensor();
-    if (!tensor.defined() || !tensor.requires_grad() || !tensor.grad_fn() || tensor.grad_fn() == first) {
+    const compat::NodePtr node = tensor.defined() ? nodeOf(tensor) : compat::NodePtr();
+    if (!node || node == first) {
       continue;
     }
     auto same = std::find_if(gated.begin(), gated.end(),
                              [&](const auto& pair) { return pair.first.is_same(tensor); });
     if (same == gated.end()) {
-      same = gated.insert(same, {tensor, at::alias(tensor)});
+      same = gated.insert(same, {tensor, SeamNode::behind(tensor)});
     }
     registers[seam.at] = same->second;
   }

@@ -13,12 +13,6 @@ namespace faultline {
 using torch::autograd::variable_list;
 using torch::jit::Stack;
 
-namespace {
-
-bool anyOf(const InputMask& mask) { return std::find(mask.begin(), mask.end(), true) != mask.end(); }
-
-}  // namespace
-
 PartVariant::PartVariant(PieceGradient part_gradient)
     : gradient(std::move(part_gradient)),
       forward(gradient.forward, "piece"),

@@ -29,8 +29,6 @@ struct RunnablePart::Slot {
 
 namespace {
 
-bool anyOf(const InputMask& mask) { return std::find(mask.begin(), mask.end(), true) != mask.end(); }
-
 bool autocastIsOff() {
   return c10::impl::tls_local_dispatch_key_set().excluded_.has_all(c10::autocast_dispatch_keyset);
 }

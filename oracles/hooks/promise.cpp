@@ -22,14 +22,6 @@ const Node* topLevel(const Graph& graph, const Node* node) {
   return node;
 }
 
-// "in3" to 3.
-std::optional<size_t> inputOf(const std::string& on) {
-  if (on.size() < 3 || on.rfind("in", 0) != 0 || on.find_first_not_of("0123456789", 2) != std::string::npos) {
-    return std::nullopt;
-  }
-  return std::stoul(on.substr(2));
-}
-
 // The first of the inputs that are the same object.
 size_t originOf(const CaseRun& run, size_t input) {
   while (input < run.inputs.size() && run.inputs[input].kind == InputSpec::Kind::SameAs &&
@@ -76,6 +68,13 @@ std::vector<const Value*> handedOn(const torch::jit::Use& use) {
 }
 
 }  // namespace
+
+std::optional<size_t> hookedInput(const std::string& on) {
+  if (on.size() < 3 || on.rfind("in", 0) != 0 || on.find_first_not_of("0123456789", 2) != std::string::npos) {
+    return std::nullopt;
+  }
+  return std::stoul(on.substr(2));
+}
 
 HookPromise::HookPromise(const Case& c, const std::vector<PieceTrace>& pieces) {
   auto prepared = prepareCase(c);
@@ -198,7 +197,7 @@ std::optional<HookPromise::Breach> HookPromise::check(const CaseRun& run, const 
     // What retain_grad kept is read after the phase: it has no moment of its own.
     if (hook.kind == HookTrace::Kind::PieceBackward || hook.kind == HookTrace::Kind::RetainGrad) continue;
     std::optional<Breach> breach;
-    if (const auto input = inputOf(hook.on)) {
+    if (const auto input = hookedInput(hook.on)) {
       const size_t origin = originOf(run, *input);
       // The node of a non-leaf stands outside the graph and runs when it likes.
       if (origin < run.inputs.size() && run.inputs[origin].leaf) {

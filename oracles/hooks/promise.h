@@ -12,6 +12,9 @@
 
 namespace faultline {
 
+// "in3" to 3: a hook on an input; nothing for one on a seam, which has the name of an op.
+std::optional<size_t> hookedInput(const std::string& on);
+
 class HookPromise {
  public:
   // Aborts when the pieces hold ops that the case's graph does not have.
