@@ -156,6 +156,33 @@ const FormulaFault* findFormulaFault(const Node* node) {
   return it != by_schema->end() && it->second->when(node) ? it->second : nullptr;
 }
 
+void flattenRows(torch::jit::Block* block) {
+  for (Node* node : block->nodes()) {
+    for (torch::jit::Block* inner : node->blocks()) {
+      flattenRows(inner);
+    }
+    if (node->kind() != c10::aten::reshape || node->input(1)->node()->kind() != prim::ListConstruct) {
+      continue;
+    }
+    // x.reshape(-1, x.size()[-1])
+    const auto sizes = node->input(1)->node()->inputs();
+    if (sizes.size() != 2 || torch::jit::constant_as<int64_t>(sizes[0]) != -1 ||
+        sizes[1]->node()->kind() != c10::aten::__getitem__) {
+      continue;
+    }
+    Node* last = sizes[1]->node();
+    Node* size = last->input(0)->node();
+    if (torch::jit::constant_as<int64_t>(last->input(1)) != -1 || size->kind() != c10::aten::size ||
+        size->input(0) != node->input(0)) {
+      continue;
+    }
+    torch::jit::Graph* graph = node->owningGraph();
+    torch::jit::WithInsertPoint before(node);
+    Value* rows = graph->insert(c10::aten::unsqueeze, {node->input(0), 0});
+    node->output()->replaceAllUsesWith(graph->insert(c10::aten::flatten, {rows, 0, -2}));
+  }
+}
+
 void dropIdleDropout(torch::jit::Graph& graph) {
   for (auto it = graph.nodes().begin(); it != graph.nodes().end(); ++it) {
     if (it->kind() != c10::aten::dropout) {

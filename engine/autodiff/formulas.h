@@ -27,6 +27,10 @@ const std::vector<StricterFormula>& stricterFormulas();
 // Takes out dropout that drops nothing, which eager skips and the formula makes a copy for. Changes `graph`.
 void dropIdleDropout(torch::jit::Graph& graph);
 
+// Formulas flatten all but the last dimension by reshape(-1, n), which is refused for tensors without
+// elements: puts what is not in its place, in a backward graph without calls. Changes `block`.
+void flattenRows(torch::jit::Block* block);
+
 // Formulas of ours, put in place of libtorch's in a graph fresh from `differentiate`. Changes `backward`.
 void replaceFormulas(torch::jit::Graph& backward);
 

@@ -94,6 +94,7 @@ std::string messageOf(const std::exception& error) {
 void makeRunnable(const std::shared_ptr<Graph>& backward) {
   torch::jit::LowerGradOf(*backward);
   torch::jit::Inline(*backward);
+  flattenRows(backward->block());
   torch::jit::LowerSimpleTuples(backward);
   torch::jit::EliminateCommonSubexpression(backward);
   torch::jit::ConstantPooling(backward);

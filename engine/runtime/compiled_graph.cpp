@@ -139,7 +139,7 @@ void CompiledGraph::Impl::gateSeams(size_t k, const compat::NodePtr& first,
     auto same = std::find_if(gated.begin(), gated.end(),
                              [&](const auto& pair) { return pair.first.is_same(tensor); });
     if (same == gated.end()) {
-      same = gated.insert(same, {tensor, SeamNode::behind(tensor)});
+      same = gated.insert(same, {tensor, behindSeamNode(tensor)});
     }
     registers[seam.at] = same->second;
   }

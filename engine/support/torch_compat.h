@@ -20,6 +20,12 @@ namespace faultline::compat {
 // shared_ptr<Node> up to 2.12, intrusive_ptr<Node> from 2.13 on.
 using NodePtr = std::remove_cv_t<decltype(torch::autograd::Edge::function)>;
 
+#if FAULTLINE_TORCH_AT_LEAST(2, 13)
+using WeakNodePtr = c10::weak_intrusive_ptr<torch::autograd::Node>;
+#else
+using WeakNodePtr = std::weak_ptr<torch::autograd::Node>;
+#endif
+
 template <class T, class... Args>
 auto makeNode(Args&&... args) {
 #if FAULTLINE_TORCH_AT_LEAST(2, 13)

@@ -199,6 +199,12 @@ inline std::vector<FormulaCase> formulaCases() {
        {block({2, 3, 4}), block({2, 4, 2}, 2)},
        {block({2, 3, 4}), matrix(4, 2)},
        {matrix(3, 4), block({2, 4, 2}, 2)},
+       {block({2, 3, 0}), matrix(0, 2)},
+       {block({2, 0, 3}), matrix(3, 2)},
+       {block({2, 3, 4}), matrix(4, 0)},
+       {block({2, 3, 0}), block({0})},
+       {matrix(3, 0), block({2, 0, 4})},
+       {block({0}), block({2, 0, 4})},
        {block({5, 2, 3, 4}), block({2, 4, 2}, 2)},
        {block({2, 3, 4}), block({4}, 2)},
        {block({4}), block({2, 4, 3}, 2)}});
