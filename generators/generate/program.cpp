@@ -26,6 +26,16 @@ bool sameConstant(const c10::IValue& a, const c10::IValue& b) {
   return false;
 }
 
+// Whether any use would throw: a view of a base that was written to since, made where nothing could record
+// how. grad_fn() would say, but it also gives a stale view a node of its own, after which the program under
+// construction is not in the state in which it runs later.
+bool refusesUse(const at::Tensor& tensor) {
+  const auto* view = torch::autograd::impl::get_view_autograd_meta(tensor);
+  if (!view || !view->has_bw_view() || view->get_attr_version() == tensor._version()) return false;
+  if (!view->grad_fn_ && !tensor._base().requires_grad()) return false;
+  return view->get_creation_meta() != torch::autograd::CreationMeta::DEFAULT;
+}
+
 }  // namespace
 
 ProgramBuilder::ProgramBuilder(Choices& choices, uint64_t seed, const Swarm& swarm,
@@ -139,12 +149,8 @@ Operand ProgramBuilder::describe(Value* value, const Range& range) const {
   operand.sizes = tensor.sizes().vec();
   operand.strides = tensor.strides().vec();
   operand.contiguous = tensor.is_contiguous();
-  try {
-    tensor.grad_fn();
-    operand.writable = isWritable(tensor);
-  } catch (const std::exception&) {
-    operand.usable = false;
-  }
+  operand.usable = !refusesUse(tensor);
+  operand.writable = operand.usable && isWritable(tensor);
   operand.requires_grad = tensor.requires_grad();
   operand.range = range;
   return operand;
