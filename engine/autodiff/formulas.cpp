@@ -9,6 +9,7 @@
 #include <torch/csrc/jit/passes/inliner.h>
 
 #include "engine/autodiff/differentiability.h"
+#include "engine/support/torch_compat.h"
 
 namespace faultline {
 
@@ -19,6 +20,8 @@ namespace prim = torch::jit::prim;
 namespace {
 
 bool always(const Node*) { return true; }
+
+bool clamp_differs(const Node*) { return !compat::kClampFormulaIsEagers; }
 
 bool dim_is_empty(const Node* node) {
   const Value* dim = node->namedInput(torch::jit::attr::dim);

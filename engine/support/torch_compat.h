@@ -35,4 +35,7 @@ auto makeNode(Args&&... args) {
 #endif
 }
 
+// At the bounds of clamp, libtorch's formula and eager autograd agree on 2.11 and do not on 2.15.
+inline constexpr bool kClampFormulaIsEagers = !FAULTLINE_TORCH_AT_LEAST(2, 12);
+
 }  // namespace faultline::compat

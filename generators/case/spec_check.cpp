@@ -11,7 +11,9 @@ namespace {
 constexpr size_t kMaxRank = 64;  // TensorIterator's own limit
 constexpr int64_t kMaxBytes = int64_t{1} << 30;
 
-tl::unexpected<Error> invalidSpec(std::string message) { return fail(ErrorKind::Invalid, std::move(message)); }
+tl::unexpected<Error> invalidSpec(std::string message) {
+  return fail(ErrorKind::Invalid, std::move(message));
+}
 
 bool knownDtype(at::ScalarType dtype) {
   switch (dtype) {
@@ -73,15 +75,16 @@ bool sharedElementsAgree(const InputSpec& spec, const SpecLayout& layout) {
 
 Result<void> checkValues(const InputSpec& spec, const SpecLayout& layout) {
   auto notHeld = [&](double value) {
-    return invalidSpec(fmt::format("{} cannot hold the value {}", writeDtype(spec.dtype), writeDouble(value)));
+    return invalidSpec(
+        fmt::format("{} cannot hold the value {}", writeDtype(spec.dtype), writeDouble(value)));
   };
   if (spec.pattern == ValuePattern::Fill && !dtypeHolds(spec.dtype, spec.fill)) return notHeld(spec.fill);
   if (spec.pattern == ValuePattern::Literal) {
     auto wanted = static_cast<size_t>(layout.elements * partsOf(spec.dtype));
     if (spec.values.size() != wanted) {
       return invalidSpec(fmt::format("expected {} values{}, got {}", wanted,
-                                 partsOf(spec.dtype) == 2 ? " (real and imaginary parts in turn)" : "",
-                                 spec.values.size()));
+                                     partsOf(spec.dtype) == 2 ? " (real and imaginary parts in turn)" : "",
+                                     spec.values.size()));
     }
     for (double value : spec.values) {
       if (!dtypeHolds(spec.dtype, value)) return notHeld(value);
@@ -115,7 +118,7 @@ Result<void> checkTensor(const InputSpec& spec) {
   bool differentiable = c10::isFloatingType(spec.dtype) || c10::isComplexType(spec.dtype);
   if (spec.requires_grad && !differentiable) {
     return invalidSpec(fmt::format("only floating and complex tensors have gradients, {} is neither",
-                               writeDtype(spec.dtype)));
+                                   writeDtype(spec.dtype)));
   }
   if (!spec.leaf && !spec.requires_grad)
     return invalidSpec("a tensor without grad is always a leaf: nonleaf needs grad");

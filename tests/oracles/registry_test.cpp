@@ -11,8 +11,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(Lanes, WordsAreNamesOrGroupsEachOnceInTableOrder) {
-  EXPECT_THAT(*resolveLanes({"stock", "engine", "engine.broken"}),
-              ElementsAre("engine.broken", "stock"));
+  EXPECT_THAT(*resolveLanes({"stock", "engine", "engine.broken"}), ElementsAre("engine.broken", "stock"));
   EXPECT_THAT(*resolveLanes({}), ElementsAre());
 }
 

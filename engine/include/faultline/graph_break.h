@@ -39,7 +39,8 @@ class BreakPolicy {
   size_t ops_ = 0;
 };
 
-// An op that autodiff would get wrong, or cannot take, and that runs eagerly between compiled ops of its piece.
+// An op that autodiff would get wrong, or cannot take, and that runs eagerly between compiled ops of its
+// piece.
 struct EagerOp {
   std::string op;
   std::string reason;
@@ -52,8 +53,8 @@ struct PlannedPiece {
   std::vector<std::string> inputs;   // names of graph inputs and of ops whose results come in
   std::vector<std::string> outputs;  // names of ops whose results go out
   int64_t bytes = 0;                 // of the parameters; 0 where their types are not complete
-  std::string eager_reason;             // empty: ops of it can be differentiated ahead of time
-  std::vector<EagerOp> eager_ops;       // those that cannot
+  std::string eager_reason;          // empty: ops of it can be differentiated ahead of time
+  std::vector<EagerOp> eager_ops;    // those that cannot
 };
 
 struct PlannedCut {
@@ -76,8 +77,8 @@ struct BreakPlan {
   std::vector<size_t> ends;  // per piece: index behind its last top-level node
 };
 
-// Refuses a policy that cannot be meant (an unknown name, N = 0) and a graph that cannot run. A cut that is not legal is no error:
-// it stands in `refused`, and the plan has fewer pieces.
+// Refuses a policy that cannot be meant (an unknown name, N = 0) and a graph that cannot run. A cut that is
+// not legal is no error: it stands in `refused`, and the plan has fewer pieces.
 Result<BreakPlan> planBreaks(const Graph& graph, const BreakPolicy& policy);
 
 struct CompileOptions {
@@ -85,8 +86,8 @@ struct CompileOptions {
   std::vector<size_t> force_eager;
 };
 
-// Ops of a piece that share one autograd node, or that run eagerly. A piece is one part unless it has eager ops or
-// results that a backward can start from independently.
+// Ops of a piece that share one autograd node, or that run eagerly. A piece is one part unless it has eager
+// ops or results that a backward can start from independently.
 struct PiecePart {
   std::shared_ptr<Graph> forward;   // outputs followed by captured values
   std::shared_ptr<Graph> backward;  // nullptr: eager
@@ -96,13 +97,14 @@ struct PiecePart {
 // What became of a planned piece, read from the real nodes.
 struct CompiledPiece {
   enum class Kind { Compiled, Eager };
-  std::shared_ptr<Graph> forward;   // of the one part; of a piece with several: its ops as written, in seam order
+  std::shared_ptr<Graph>
+      forward;  // of the one part; of a piece with several: its ops as written, in seam order
   std::shared_ptr<Graph> backward;  // of its last compiled part, the first to run backward; nullptr: eager
   std::vector<std::string> ops;
   Kind kind = Kind::Compiled;
-  std::string reason;               // why it is eager
+  std::string reason;  // why it is eager
   std::vector<EagerOp> eager_ops;
-  std::vector<PiecePart> parts;     // in the order they run
+  std::vector<PiecePart> parts;  // in the order they run
 };
 
 class CompiledGraph {

@@ -19,15 +19,17 @@ struct TimelineEvent {
   double end_us = 0;    // hooks: equal to begin_us
 };
 
-// Thread-safe: backward runs on autograd's threads. Keeps the newest `capacity` events, so that a training loop that
-// never looks does not fill the memory.
+// Thread-safe: backward runs on autograd's threads. Keeps the newest `capacity` events, so that a training
+// loop that never looks does not fill the memory.
 class Timeline {
  public:
   static constexpr size_t capacity = 1 << 16;
   Timeline();
   uint64_t begin(TimelineEvent::What what, int piece, std::string name = {});  // returns the event's seq
-  void end(uint64_t seq);       // may be said again: the last one counts. Never said: it ends when the next one begins
-  void hook(std::string name);  // belongs to the piece whose backward began last (-1: none since the last forward)
+  void end(
+      uint64_t seq);  // may be said again: the last one counts. Never said: it ends when the next one begins
+  void hook(
+      std::string name);  // belongs to the piece whose backward began last (-1: none since the last forward)
   std::vector<TimelineEvent> events() const;
   void clear();
   std::string chromeTrace() const;  // JSON of the Chrome trace format, one lane per piece

@@ -79,8 +79,9 @@ TEST(Seam, HookSeesTheWholeGradientBeforeItsProducerRuns) {
 TEST(Seam, UndefinedResultKeepsTheGradient) {
   CompiledGraph compiled = compiledAfter(seam_program, {"sin"});
   ASSERT_TRUE(compiled.onSeam("sin", [](const at::Tensor&) { return at::Tensor(); }));
-  EXPECT_EQ(difference(observe(interpreter(parse(seam_program)), inputs, {}), observe(lean(compiled), inputs, {})),
-            "");
+  EXPECT_EQ(
+      difference(observe(interpreter(parse(seam_program)), inputs, {}), observe(lean(compiled), inputs, {})),
+      "");
 }
 
 TEST(Seam, RefusesWhatIsNoSeam) {

@@ -118,8 +118,9 @@ TEST(ModelScript, DtypesConstantsAndExceptionsResolve) {
 }
 
 TEST(ModelScript, ForwardThenFThenTheLastIsTaken) {
-  EXPECT_THAT(inputNames(load("def f(a):\n  return a\ndef forward(b):\n  return f(b)\ndef g(c):\n  return c\n")),
-              ElementsAre("b"));
+  EXPECT_THAT(
+      inputNames(load("def f(a):\n  return a\ndef forward(b):\n  return f(b)\ndef g(c):\n  return c\n")),
+      ElementsAre("b"));
   EXPECT_THAT(inputNames(load("def f(a):\n  return a\ndef g(c):\n  return c\n")), ElementsAre("a"));
   EXPECT_THAT(inputNames(load("def g(a):\n  return a\ndef h(c):\n  return g(c)\n")), ElementsAre("c"));
 }

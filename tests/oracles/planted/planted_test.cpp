@@ -39,8 +39,8 @@ TEST_P(PlantedBugs, AreCaughtByTheirOracles) {
     const CaseResult result = judgeCase(c, options);
     for (const Judgement& j : result.judgements) {
       if (!j.verdict.failed()) continue;
-      // The stitched form runs in libtorch's own DifferentiableGraph runtime, which is not quiet (it takes more outputs
-      // to require grad than do).
+      // The stitched form runs in libtorch's own DifferentiableGraph runtime, which is not quiet (it takes
+      // more outputs to require grad than do).
       if (j.group == "stitched" && clean.count(j.lane) != 0) continue;
       EXPECT_EQ(clean.count(j.lane), 0u)
           << "case " << index << ": " << j.signature << ": " << j.verdict.message() << "\n"
