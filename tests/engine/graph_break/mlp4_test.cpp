@@ -58,7 +58,8 @@ TrainingStep train(const CompiledGraph& compiled) {
   }
   compiled.timeline().clear();
   compiled.run(stack);
-  at::Tensor loss = detail::weighted(stack[0].toTensor(), 0);
+  const at::Tensor& output = stack[0].toTensor();
+  at::Tensor loss = (output * detail::weightsOf(output, 0)).sum();
   loss.backward();
   step.loss = loss.item<double>();
   for (const at::Tensor& leaf : leaves) {
@@ -138,7 +139,8 @@ TEST(Mlp4, LossAndGradientsEqualEager) {
     leaves.push_back(stack[i + 1].toTensor());
   }
   interpreter(mlp4())(stack);
-  at::Tensor loss = detail::weighted(stack[0].toTensor(), 0);
+  const at::Tensor& output = stack[0].toTensor();
+  at::Tensor loss = (output * detail::weightsOf(output, 0)).sum();
   loss.backward();
   EXPECT_NEAR(step.loss, loss.item<double>(), 1e-5 * std::abs(loss.item<double>()));
   for (size_t i = 0; i < parameters; ++i) {
