@@ -163,6 +163,7 @@ CaseResult judgeCase(const Case& c, const JudgeOptions& options) {
     if (lane->group == reference_lane.group) continue;
     const Trace trace = runLane(*lane, c, options);
     result.lane_seconds.emplace_back(name, trace.seconds);
+    if (options.observe) options.observe(trace);
     for (const OracleInfo& info : allOracles()) {
       const bool wanted = options.oracles.empty() || std::find(options.oracles.begin(), options.oracles.end(),
                                                                info.name) != options.oracles.end();

@@ -21,6 +21,8 @@ struct JudgeOptions {
   // Called before each step, for the flight recorder: lane, run, phase ("reference", 0, "forward"); the phase
   // before a lane's first is "prepare".
   std::function<void(const std::string& lane, int run, const std::string& phase)> step;
+  // Called with the trace of each lane before it is judged. May be empty.
+  std::function<void(const Trace&)> observe;
 };
 
 struct Judgement {

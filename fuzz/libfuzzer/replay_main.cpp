@@ -43,16 +43,16 @@ std::set<fs::path> inputsOf(const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   at::set_num_threads(1);
   const auto& target = faultline::fuzz::target;
-  unsigned edits = 0;
+  uint64_t edits = 0;
   std::vector<std::string> arguments;
   for (int i = 1; i < argc; ++i) {
     if (std::string(argv[i]) == "--mutate" && i + 1 < argc) {
-      edits = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
+      edits = std::strtoull(argv[++i], nullptr, 10);
     } else {
       arguments.emplace_back(argv[i]);
     }
   }
-  size_t ran = 0;
+  size_t ran = 0, refused = 0;
   for (const auto& path : inputsOf(arguments)) {
     std::ifstream in(path, std::ios::binary);
     if (!in) {
@@ -60,14 +60,12 @@ int main(int argc, char** argv) {
       return 2;
     }
     std::string bytes{std::istreambuf_iterator<char>(in), {}};
-    target.run(bytes);
-    ++ran;
-    for (unsigned seed = 1; target.mutate != nullptr && seed <= edits; ++seed) {
+    target.run(bytes) ? ++ran : ++refused;
+    for (uint64_t seed = 1; target.mutate != nullptr && seed <= edits; ++seed) {
       bytes = target.mutate(bytes, seed);
-      target.run(bytes);
-      ++ran;
+      target.run(bytes) ? ++ran : ++refused;
     }
   }
-  std::printf("%s: %zu inputs, no finding\n", target.name, ran);
+  std::printf("%s: %zu inputs, no finding; %zu are none of this target's\n", target.name, ran, refused);
   return ran == 0 ? 3 : 0;
 }

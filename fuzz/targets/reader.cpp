@@ -8,7 +8,7 @@
 namespace faultline::fuzz {
 namespace {
 
-void run(std::string_view bytes) {
+bool run(std::string_view bytes) {
   if (auto graph = readGraph(bytes)) {
     std::string text = writeGraph(**graph);
     auto again = readGraph(text);
@@ -29,6 +29,7 @@ void run(std::string_view bytes) {
     FAULTLINE_CHECK(again.has_value() && *again == *tape, "a tape changed: " + writeTape(*tape));
   }
   (void)fileKind(bytes);
+  return true;
 }
 
 }  // namespace

@@ -59,6 +59,14 @@ int64_t Choices::between(int64_t low, int64_t high) {
 
 bool Choices::flip(uint32_t percent) { return below(100) + percent >= 100; }
 
+bool Choices::more() {
+  constexpr uint64_t ways = 1000;  // so that a tape of random numbers seldom ends a list
+  uint64_t choice = draw(ways);
+  if (source_ != Source::Seed || choice != 0) return choice != 0;
+  tape_.choices.back() = 1;  // replayed, it says the same
+  return true;
+}
+
 size_t Choices::weighted(const std::vector<uint32_t>& weights) {
   uint64_t total = 0;
   for (uint32_t weight : weights) total += weight;

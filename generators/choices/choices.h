@@ -61,6 +61,9 @@ class Choices {
   int64_t between(int64_t low, int64_t high);             // inclusive; `low` is the simplest
   bool flip(uint32_t percent);                            // true in `percent` of 100; false is the simplest
   size_t weighted(const std::vector<uint32_t>& weights);  // index; weights that are all 0 give 0
+  // Whether a list goes on. From a seed always: where it ends is another choice. A tape says no by a 0, and
+  // where it has run out.
+  bool more();
   template <class Container>
   auto& pick(Container& from) {
     return from[below(from.size())];

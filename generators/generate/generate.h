@@ -25,7 +25,9 @@ struct GenerateOptions {
   std::vector<std::string> ops_added;    // --ops +a: these rows always take part
   std::vector<std::string> ops_removed;  // --ops -a: never
   std::vector<std::string> features;     // empty: a random subset per case (swarm); else "+x"/"-x" pins
-  size_t min_nodes = 8;  // both are aims: ops that throw are left out, and a block that was begun is finished
+  // Nodes without constants. At least: unless a tape runs out or ends the program, or all ops are removed. At
+  // most: an aim, a block or chain that was begun is finished.
+  size_t min_nodes = 8;
   size_t max_nodes = 40;
   // Called before each op is executed: the flight recorder's window. May be empty. An exception that it
   // throws leaves generateCase (a worker that only wants the n-th pending op stops there).

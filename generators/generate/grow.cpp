@@ -15,11 +15,14 @@ struct Step {
   void (*grow)(ProgramBuilder& program);
 };
 
-void growOp(ProgramBuilder& program) {
+void growOp(ProgramBuilder& program, const std::vector<uint32_t>& weights) {
   Choices::Span span(program.choices(), "op");
-  const OpRow& row = opRows()[program.choices().weighted(program.swarm().weights)];
-  program.tryOp(row);
+  const OpRow& row = opRows()[program.choices().weighted(weights)];
+  // Where all weights are 0 the choice is none.
+  if (weights[static_cast<size_t>(&row - opRows().data())] != 0) program.tryOp(row);
 }
+
+void growOp(ProgramBuilder& program) { growOp(program, program.swarm().weights); }
 
 const std::vector<Step>& steps() {
   static const std::vector<Step> all = {
@@ -47,7 +50,7 @@ void growStep(ProgramBuilder& program) {
 // Each further step is a choice of its own and 0 ends it: dropping a step from a tape leaves the others as
 // they were, and a tape that has run out ends the program.
 bool goesOn(ProgramBuilder& program, uint32_t percent) {
-  return program.choices().below(1000) != 0 && program.nodes() < program.options().max_nodes &&
+  return program.choices().more() && program.nodes() < program.options().max_nodes &&
          (percent == 100 || program.choices().flip(percent)) && program.swarm().anyRow();
 }
 
@@ -127,6 +130,13 @@ void growProgram(ProgramBuilder& program) {
     Choices::Span span(program.choices(), "step");
     if (!goesOn(program, 100)) break;
     growStep(program);
+  }
+  // A subset of ops that cannot make as many: the others can. Each of these takes any tensor or makes an
+  // input.
+  for (size_t tries = 0; tries < 20 * options.min_nodes && program.nodes() < options.min_nodes; ++tries) {
+    Choices::Span span(program.choices(), "step");
+    if (!program.choices().more()) break;
+    growOp(program, program.swarm().fill_weights);
   }
 }
 

@@ -1,9 +1,8 @@
 #include "generators/generate/program.h"
 
-#include <cmath>
-
 #include "engine/support/check.h"
 #include "generators/ops/limits.h"
+#include "generators/ops/row_operator.h"
 
 namespace faultline {
 
@@ -13,18 +12,6 @@ using torch::jit::Value;
 namespace prim = torch::jit::prim;
 
 namespace {
-
-bool sameConstant(const c10::IValue& a, const c10::IValue& b) {
-  if (a.tagKind() != b.tagKind()) return false;
-  if (a.isNone()) return true;
-  if (a.isInt()) return a.toInt() == b.toInt();
-  if (a.isBool()) return a.toBool() == b.toBool();
-  if (a.isDouble())
-    return a.toDouble() == b.toDouble() && std::signbit(a.toDouble()) == std::signbit(b.toDouble());
-  if (a.isString()) return a.toStringRef() == b.toStringRef();
-  if (a.isIntList()) return a.toIntVector() == b.toIntVector();
-  return false;
-}
 
 // Whether any use would throw: a view of a base that was written to since, made where nothing could record
 // how. grad_fn() would say, but it also gives a stale view a node of its own, after which the program under
@@ -124,7 +111,6 @@ Node* ProgramBuilder::add(c10::Symbol kind, const std::vector<Value*>& inputs,
   for (size_t i = 0; i < results.size(); ++i) node->output(i)->setType(results[i]);
   block()->appendNode(node);
   execution_.run(node);
-  ++nodes_;
   for (Value* input : inputs) markUsed(input);
   return node;
 }

@@ -69,7 +69,7 @@ class ProgramBuilder final : public OperandSource {
 
   torch::jit::Graph& graph() { return *graph_; }
   torch::jit::Block* block();  // where nodes go
-  size_t nodes() const { return nodes_; }
+  size_t nodes() const;  // as they will be when it is finished, constants not counted
   const Swarm& swarm() const { return swarm_; }
   const GenerateOptions& options() const { return options_; }
   const c10::IValue& valueOf(const torch::jit::Value* value) const { return execution_.get(value); }
@@ -114,7 +114,6 @@ class ProgramBuilder final : public OperandSource {
   std::vector<torch::jit::Value*> integers_;
   const torch::jit::Value* preferred_ = nullptr;
   std::vector<Open> open_;
-  size_t nodes_ = 0;
   bool writes_ = false;  // something has been written: gradients can be spoiled
 };
 

@@ -4,6 +4,7 @@
 #include "engine/support/check.h"
 #include "generators/generate/program.h"
 #include "generators/ops/limits.h"
+#include "generators/ops/row_operator.h"
 #include "generators/ops/rules.h"
 
 namespace faultline {
@@ -11,32 +12,6 @@ namespace faultline {
 using torch::jit::Node;
 using torch::jit::Value;
 namespace prim = torch::jit::prim;
-
-namespace {
-
-struct RowOperator {
-  std::shared_ptr<torch::jit::Operator> op;
-  c10::Symbol kind;
-};
-
-// Looked up once: a node's own lookup compares its arguments with every overload of the name.
-const RowOperator& operatorOf(const OpRow& row) {
-  static const std::vector<RowOperator> operators = [] {
-    std::vector<RowOperator> all;
-    for (const OpRow& each : opRows()) {
-      size_t dot = each.schema.find('.');
-      std::string name = each.schema.substr(0, dot);
-      std::string overload = dot == std::string::npos ? "" : each.schema.substr(dot + 1);
-      auto op = torch::jit::findOperatorFor(c10::OperatorName(name, overload));
-      FAULTLINE_CHECK(op != nullptr, "libtorch has no operator " + each.schema);
-      all.push_back({std::move(op), c10::Symbol::fromQualString(name)});
-    }
-    return all;
-  }();
-  return operators[static_cast<size_t>(&row - opRows().data())];
-}
-
-}  // namespace
 
 Value* ProgramBuilder::tryOp(const OpRow& row) {
   const RowOperator& row_operator = operatorOf(row);
@@ -58,7 +33,6 @@ Value* ProgramBuilder::tryOp(const OpRow& row) {
     options_.before_op({row.name, choices_.tape(), [this] { return pendingCase(); }});
   }
   if (!executeRow(row, node)) return nullptr;
-  ++nodes_;
   for (const Operand& operand : operands->tensors) markUsed(operand.value);
   return bringResults(row, node, range);
 }

@@ -47,10 +47,7 @@ void ProgramBuilder::close() {
 bool ProgramBuilder::execute(Node* node) {
   try {
     replay();
-    if (!writes_ || backwardRuns() || choices_.flip(limits::spoiled_percent)) {
-      ++nodes_;
-      return true;
-    }
+    if (!writes_ || backwardRuns() || choices_.flip(limits::spoiled_percent)) return true;
   } catch (const std::exception&) {
     // The node is left out, like an op that throws.
   }
@@ -147,17 +144,32 @@ Case ProgramBuilder::pendingCase() {
 namespace {
 
 // Constants and containers that only ops which threw had use for.
+bool isLeftover(const Node* node) {
+  bool may_be = node->kind() == prim::Constant || node->kind() == prim::ListConstruct;
+  return may_be && !node->hasUses();
+}
+
 void removeLeftovers(Block* block) {
   for (auto it = block->nodes().rbegin(); it != block->nodes().rend();) {
     Node* node = *it;
     ++it;
     for (Block* inner : node->blocks()) removeLeftovers(inner);
-    bool leftover = node->kind() == prim::Constant || node->kind() == prim::ListConstruct;
-    if (leftover && !node->hasUses()) node->destroy();
+    if (isLeftover(node)) node->destroy();
   }
 }
 
+size_t countNodesOf(const Block* block) {
+  size_t count = 0;
+  for (const Node* node : block->nodes()) {
+    count += node->kind() != prim::Constant && !isLeftover(node);
+    for (const Block* inner : node->blocks()) count += countNodesOf(inner);
+  }
+  return count;
+}
+
 }  // namespace
+
+size_t ProgramBuilder::nodes() const { return countNodesOf(graph_->block()); }
 
 Case ProgramBuilder::finish(const std::vector<Value*>& returns) {
   FAULTLINE_CHECK(open_.empty(), "a block is still open");

@@ -135,8 +135,10 @@ Swarm drawSwarm(Choices& choices, const GenerateOptions& options) {
     Feature feature = featureOfFamily(rows[i].family);
     bool on = (feature == Feature::always || swarm.has(feature)) && (dropped >> (i % row_bits) & 1) == 0;
     if (contains(options.ops_added, rows[i].name)) on = true;
-    if (contains(options.ops_removed, rows[i].name)) on = false;
+    bool removed = contains(options.ops_removed, rows[i].name);
+    if (removed) on = false;
     swarm.weights.push_back(on ? rows[i].weight : 0);
+    swarm.fill_weights.push_back(feature == Feature::always && !removed ? rows[i].weight : 0);
     swarm.chain_weights.push_back(on && keepsGradient(rows[i]) ? rows[i].weight : 0);
   }
   return swarm;

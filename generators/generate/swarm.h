@@ -25,6 +25,8 @@ struct Swarm {
   std::vector<uint32_t>
       chain_weights;  // the same for chains: rows that autodiff takes and that keep a gradient
 
+  std::vector<uint32_t> fill_weights;  // the rows that take part in every case, drawn or not
+
   bool has(Feature feature) const { return features[static_cast<size_t>(feature)]; }
   bool anyRow() const;
 };

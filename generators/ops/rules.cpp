@@ -76,4 +76,44 @@ const std::vector<OperandWord>& operandWords() {
   return words;
 }
 
+namespace {
+
+// For predicates on tensors that are there: nothing is looked for or made.
+class NothingToFind final : public OperandSource {
+ public:
+  Choices& choices() override { return none_; }
+  const std::vector<Operand>& tensors() const override { return tensors_; }
+  std::vector<torch::jit::Value*> integers() const override { return {}; }
+  torch::jit::Value* constant(const c10::IValue&) override { return nullptr; }
+  std::optional<size_t> make(const TensorWish&) override { return std::nullopt; }
+  torch::jit::Value* list(const std::vector<torch::jit::Value*>&) override { return nullptr; }
+  int64_t drawSize() override { return 1; }
+  bool broadcasts() const override { return true; }
+  const torch::jit::Value* preferred() const override { return nullptr; }
+
+ private:
+  Choices none_ = Choices::fromTape({});
+  std::vector<Operand> tensors_;
+};
+
+}  // namespace
+
+bool operandsFit(const OpRow& row, const std::vector<std::vector<Operand>>& arguments) {
+  Operands found;
+  NothingToFind source;
+  Site site{found, source};
+  std::vector<std::string> words = splitWords(row.operands, ' ');
+  for (size_t i = 0; i < arguments.size() && i < words.size(); ++i) {
+    bool tensor = isTensorWord(words[i]);
+    if (tensor && arguments[i].size() != 1) return false;
+    for (size_t k = 0; k < arguments[i].size(); ++k) {
+      std::vector<std::string> predicates =
+          tensor ? splitWords(words[i], '+') : elementPredicates(words[i], k);
+      if (!tensorFits(arguments[i][k], site, predicates)) return false;
+      found.tensors.push_back(arguments[i][k]);
+    }
+  }
+  return true;
+}
+
 }  // namespace faultline

@@ -26,6 +26,10 @@ struct Operands {
 std::optional<Operands> findOperands(const OpRow& row, const c10::FunctionSchema& schema,
                                      OperandSource& source);
 
+// Whether the row's rule takes these tensors, wishes about values left aside: one list per argument of the
+// schema, empty where the argument is no tensor or None. For programs that exist already.
+bool operandsFit(const OpRow& row, const std::vector<std::vector<Operand>>& arguments);
+
 struct OperandWord {
   std::string name, help;
   bool tensor = false;  // a predicate on tensors; else a rule for other arguments

@@ -19,10 +19,16 @@ struct Site {
 
 // A tensor for which every predicate holds, found or made, and noted in site.found; nullptr: none.
 torch::jit::Value* findTensor(Site& site, const std::vector<std::string>& predicates);
+// Whether every predicate that is no wish holds for the operand; what it is compared with stands in
+// site.found.
+bool tensorFits(const Operand& operand, const Site& site, const std::vector<std::string>& predicates);
 bool isTensorWord(std::string_view word);
 
 // The argument that a word of value_rules.def gives; nullptr: none. Aborts on an unknown word.
 torch::jit::Value* makeArgument(Site& site, std::string_view word);
+
+// The predicates on tensor number `element` of an argument that a word of value_rules.def makes.
+std::vector<std::string> elementPredicates(std::string_view word, size_t element);
 
 std::vector<OperandWord> tensorWords();
 std::vector<OperandWord> valueWords();

@@ -187,6 +187,15 @@ torch::jit::Value* findTensor(Site& site, const std::vector<std::string>& predic
   return take(fitting[chosen]);
 }
 
+bool tensorFits(const Operand& operand, const Site& site, const std::vector<std::string>& predicates) {
+  Rules rules;
+  for (const std::string& predicate : predicates) {
+    rules.push_back(findTensorRule(predicate));
+    FAULTLINE_CHECK(rules.back() != nullptr, fmt::format("unknown tensor rule '{}'", predicate));
+  }
+  return fitsAll(operand, rules, site, /*careless=*/true);
+}
+
 std::vector<int64_t> expandedSizes(const Operand& operand, OperandSource& source) {
   Sizes sizes = operand.sizes;
   for (int64_t& size : sizes) {

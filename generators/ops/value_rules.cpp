@@ -150,18 +150,17 @@ Value* viewedSizes(Site& site) {
   return site.constant(sizes);
 }
 
-Value* optionalTensor(Site& site, const std::vector<std::string>& predicates) {
+Value* optionalTensor(Site& site, std::string_view word) {
   if (site.choices().flip(40)) return site.constant(c10::IValue());
-  return findTensor(site, predicates);
+  return findTensor(site, elementPredicates(word, 0));
 }
 
-Value* tensorList(Site& site, std::vector<std::string> predicates) {
-  std::vector<Value*> elements = {findTensor(site, predicates)};
+Value* tensorList(Site& site, std::string_view word) {
+  std::vector<Value*> elements = {findTensor(site, elementPredicates(word, 0))};
   if (elements.front() == nullptr) return nullptr;
   int64_t more = site.choices().between(0, static_cast<int64_t>(limits::max_list) - 1);
-  predicates = {"same_dtype", "same_sizes"};
   for (int64_t i = 0; i < more; ++i) {
-    Value* element = findTensor(site, predicates);
+    Value* element = findTensor(site, elementPredicates(word, 1));
     if (element != nullptr) elements.push_back(element);
   }
   return site.source.list(elements);
@@ -180,6 +179,14 @@ const ValueRule value_rules[] = {
 };
 
 }  // namespace
+
+std::vector<std::string> elementPredicates(std::string_view word, size_t element) {
+  if (word == "bias") return {"weight_vector", "same_dtype"};
+  if (word == "tensors" && element == 0) return {"float", "ranked"};
+  if (word == "small_tensors" && element == 0) return {"float", "below_limit"};
+  if (word == "tensors" || word == "small_tensors") return {"same_dtype", "same_sizes"};
+  return {};
+}
 
 Value* makeArgument(Site& site, std::string_view word) {
   for (const ValueRule& rule : value_rules) {

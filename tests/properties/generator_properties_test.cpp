@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "faultline/ir.h"
+#include "generators/mutate/mutate.h"
 #include "tests/properties/drawn_case.h"
 
 namespace faultline::properties {
@@ -55,6 +56,58 @@ RC_GTEST_PROP(GeneratorProperties, WhatIsWrittenIsReadBackEqual, ()) {
   RC_ASSERT(writeCase(*read) == text);
 }
 
+// mutateCase aborts on a result that does not verify or is not read back.
+RC_GTEST_PROP(MutateProperties, EditsOfAnyCaseByAnyTapeVerify, ()) {
+  DrawnCase drawn = *drawnCases();
+  Choices choices =
+      Choices::fromTape(*rc::gen::container<std::vector<uint64_t>>(64, rc::gen::arbitrary<uint64_t>()));
+  Case edited = mutateCase(drawn.value, choices);
+  RC_ASSERT(!edited.runs.empty());
+  Choices again = Choices::fromTape(choices.tape().choices);
+  RC_ASSERT(writeCase(mutateCase(drawn.value, again)) == writeCase(edited));
+}
+
+// Bytes that nothing wrote on purpose, and text with a few bytes changed, which gets further.
+RC_GTEST_PROP(ReaderProperties, NoBytesCrashTheReaders, ()) {
+  std::string bytes = *rc::gen::container<std::string>(400, rc::gen::arbitrary<char>());
+  std::string first =
+      *rc::gen::element<std::string>("", "faultline case 1\n", "faultline tape 1\n", "graph(");
+  std::string text = first + bytes;
+  (void)readCase(text);
+  (void)readGraph(text);
+  (void)readTape(text);
+  (void)readInputSpec(bytes);
+  (void)fileKind(text);
+}
+
+RC_GTEST_PROP(ReaderProperties, ChangedBytesOfACaseAreReadOrRefusedWithAPlace, ()) {
+  std::string text = writeCase((*drawnCases()).value);
+  for (int edits = *rc::gen::inRange(1, 4); edits > 0; --edits) {
+    size_t at = *rc::gen::inRange<size_t>(0, text.size());
+    switch (*rc::gen::inRange(0, 3)) {
+      case 0:
+        text[at] = *rc::gen::arbitrary<char>();
+        break;
+      case 1:
+        text.erase(at, *rc::gen::inRange<size_t>(1, 20));
+        break;
+      default:
+        text.insert(at, text.substr(*rc::gen::inRange<size_t>(0, text.size()), 20));
+        break;
+    }
+  }
+  Result<Case> read = readCase(text);
+  if (!read) {
+    RC_ASSERT(read.error().where.has_value());
+    RC_ASSERT(!read.error().message.empty());
+    return;
+  }
+  std::string written = writeCase(*read);
+  Result<Case> again = readCase(written);
+  RC_ASSERT(again.has_value());
+  RC_ASSERT(writeCase(*again) == written);
+}
+
 // The distribution is a promise of its own: a generator can silently come to make next to nothing.
 TEST(GeneratorDistribution, OfTheTapesThatThePropertiesSee) {
   constexpr int kCases = 300;
@@ -69,8 +122,9 @@ TEST(GeneratorDistribution, OfTheTapesThatThePropertiesSee) {
     }
   }
   std::sort(sizes.begin(), sizes.end());
+  RecordProperty("median_nodes", static_cast<int>(sizes[kCases / 2]));
   EXPECT_GE(sizes[kCases / 2], 10u);
-  for (const char* trait : {"control_flow", "mutation", "view", "subgraph"}) {
+  for (const char* trait : {"if", "mutation", "view", "subgraph"}) {
     EXPECT_GE(share[trait], kCases / 5) << trait;
   }
 }

@@ -68,15 +68,16 @@ TEST(Options, NodeCountsHold) {
   options.min_nodes = 20;
   options.max_nodes = 24;
   options.features = {"-loss", "-plumbing"};
-  std::vector<size_t> counts;
-  for (uint64_t index = 0; index < 40; ++index) {
-    counts.push_back(countNodes(caseOf(53, index, options)));
-    EXPECT_LE(counts.back(), 40u);  // a block or a chain that was begun is finished
+  for (uint64_t index = 0; index < 150; ++index) {
+    size_t count = countNodes(caseOf(53, index, options));
+    EXPECT_GE(count, 20u) << index;
+    EXPECT_LE(count, 40u) << index;  // a block or a chain that was begun is finished
   }
-  // The bounds are aims: ops that throw are left out.
-  std::sort(counts.begin(), counts.end());
-  EXPECT_GE(counts[counts.size() / 2], 20u);
-  EXPECT_GE(counts[counts.size() / 10], 10u);
+  // A few ops that seldom find operands, and features switched off, leave the bound as it is.
+  options.features = {"-branches", "-loops",   "-chains", "-lists",
+                      "-tuples",   "-no_grad", "-loss",   "-plumbing"};
+  for (uint64_t index = 0; index < 50; ++index)
+    EXPECT_GE(countNodes(caseOf(54, index, options)), 20u) << index;
 }
 
 TEST(Options, UnknownNamesAreRefusedWithTheNearest) {
