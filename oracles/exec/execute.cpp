@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/jit/runtime/print_handler.h>
 
 #include "engine/support/check.h"
@@ -35,6 +36,18 @@ class Silence {
   Nothing handler_;
   c10::WarningUtils::WarningHandlerGuard guard_;
 };
+
+// Leaves that the history of `tensor` ends at.
+void findLeaves(const at::Tensor& tensor, std::vector<at::Tensor>& leaves) {
+  std::vector<torch::autograd::Node*> open = {tensor.grad_fn().get()};
+  while (!open.empty()) {
+    torch::autograd::Node* node = open.back();
+    open.pop_back();
+    if (node == nullptr) continue;
+    if (auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(node)) leaves.push_back(leaf->variable);
+    for (const torch::autograd::Edge& edge : node->next_edges()) open.push_back(edge.function.get());
+  }
+}
 
 bool carriesGradient(const at::Tensor& t) {
   return t.defined() && t.requires_grad() && (t.is_floating_point() || t.is_complex());
@@ -97,6 +110,9 @@ class RunExecution {
   std::vector<FoundTensor> inputs_;
   std::vector<Watched> watched_;
   std::vector<FoundTensor> outputs_;
+  // Under the non-leaf inputs. What they hold after a backward with a graph of its own holds them: a ring that
+  // nobody would free.
+  std::vector<at::Tensor> hidden_leaves_;
   HookSite site_;
 };
 
@@ -119,6 +135,7 @@ void RunExecution::installHooks() {
     if (!found.tensor.is_leaf()) {
       // Not retain_grad: that follows the tensor through in-place writes, the gradient of the input does not.
       watched.captured = std::make_shared<at::Tensor>();
+      findLeaves(found.tensor, hidden_leaves_);
       found.tensor.register_hook([into = watched.captured](const at::Tensor& grad) { *into = grad; });
     }
     watched_.push_back(std::move(watched));
@@ -202,6 +219,7 @@ void RunExecution::clearGradients() {
       input.found.tensor.mutable_grad() = at::Tensor();
     }
   }
+  for (const at::Tensor& leaf : hidden_leaves_) leaf.mutable_grad() = at::Tensor();
 }
 
 void RunExecution::backward(const BackwardSpec& spec, PhaseTrace& trace) {
