@@ -70,7 +70,12 @@ Form either(const Form& a, const Form& b) {
 
 const OpRow* rowOfNode(const Node* node) {
   const torch::jit::Operator* op = node->kind().is_aten() ? node->maybeOperator() : nullptr;
-  return op == nullptr ? nullptr : findOpRowOfSchema(c10::toString(op->schema().operator_name()));
+  if (op == nullptr) return nullptr;
+  // Operators live as long as the process.
+  thread_local std::unordered_map<const torch::jit::Operator*, const OpRow*> known;
+  auto [found, first] = known.emplace(op, nullptr);
+  if (first) found->second = findOpRowOfSchema(c10::toString(op->schema().operator_name()));
+  return found->second;
 }
 
 Forecast forecastCase(const Case& c) {

@@ -63,7 +63,8 @@ std::optional<Case> tryMutation(const Case& c, const Mutation& mutation, const F
   repairCase(edited);
   if (small && !withinLimits(edited)) return std::nullopt;
   if (!accepts(before, forecastCase(edited), choices)) return std::nullopt;
-  if (writeCase(edited).size() > mutate_limits::max_bytes && mutation.growth == GROWS) return std::nullopt;
+  bool too_long = mutation.growth == GROWS && writeCase(edited).size() > mutate_limits::max_bytes;
+  if (too_long) return std::nullopt;
   return edited;
 }
 

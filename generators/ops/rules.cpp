@@ -96,20 +96,41 @@ class NothingToFind final : public OperandSource {
   std::vector<Operand> tensors_;
 };
 
+struct SplitWord {
+  std::string word;
+  std::vector<std::string> predicates;  // of a tensor; none: another argument
+};
+
+// Split once: forecasts ask for every node of a case, again and again.
+const std::vector<SplitWord>& wordsOf(const OpRow& row) {
+  static const std::vector<std::vector<SplitWord>> all = [] {
+    std::vector<std::vector<SplitWord>> rows;
+    for (const OpRow& each : opRows()) {
+      std::vector<SplitWord> words;
+      for (const std::string& word : splitWords(each.operands, ' ')) {
+        words.push_back({word, isTensorWord(word) ? splitWords(word, '+') : std::vector<std::string>()});
+      }
+      rows.push_back(std::move(words));
+    }
+    return rows;
+  }();
+  return all[static_cast<size_t>(&row - opRows().data())];
+}
+
 }  // namespace
 
 bool operandsFit(const OpRow& row, const std::vector<std::vector<Operand>>& arguments) {
   Operands found;
   NothingToFind source;
   Site site{found, source};
-  std::vector<std::string> words = splitWords(row.operands, ' ');
+  const std::vector<SplitWord>& words = wordsOf(row);
   for (size_t i = 0; i < arguments.size() && i < words.size(); ++i) {
-    bool tensor = isTensorWord(words[i]);
+    bool tensor = !words[i].predicates.empty();
     if (tensor && arguments[i].size() != 1) return false;
     for (size_t k = 0; k < arguments[i].size(); ++k) {
-      std::vector<std::string> predicates =
-          tensor ? splitWords(words[i], '+') : elementPredicates(words[i], k);
-      if (!tensorFits(arguments[i][k], site, predicates)) return false;
+      bool fits = tensor ? tensorFits(arguments[i][k], site, words[i].predicates)
+                         : tensorFits(arguments[i][k], site, elementPredicates(words[i].word, k));
+      if (!fits) return false;
       found.tensors.push_back(arguments[i][k]);
     }
   }

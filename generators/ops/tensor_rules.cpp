@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <unordered_map>
 
 #include <c10/core/ScalarType.h>
 #include <fmt/format.h>
@@ -104,10 +105,13 @@ const TensorRule tensor_rules[] = {
 };
 
 const TensorRule* findTensorRule(std::string_view name) {
-  for (const TensorRule& rule : tensor_rules) {
-    if (name == rule.name) return &rule;
-  }
-  return nullptr;
+  static const std::unordered_map<std::string_view, const TensorRule*> by_name = [] {
+    std::unordered_map<std::string_view, const TensorRule*> all;
+    for (const TensorRule& rule : tensor_rules) all.emplace(rule.name, &rule);
+    return all;
+  }();
+  auto found = by_name.find(name);
+  return found == by_name.end() ? nullptr : found->second;
 }
 
 using Rules = std::vector<const TensorRule*>;
