@@ -18,6 +18,7 @@ struct CheckFlags {
   CampaignFlags campaign;
   std::string model, out;
   std::vector<std::string> inputs;
+  bool ignore_known = false;
 };
 
 // One case only, so per pair: what it came to, on how many comparisons it rests, or why it was skipped.
@@ -55,6 +56,7 @@ Result<ExitCode> runCheck(const CheckFlags& flags) {
   if (!c) return tl::make_unexpected(c.error());
   options.cases.push_back({flags.model, std::move(*c)});
   options.out_dir = flags.out;
+  options.ignore_known = flags.ignore_known;
   const Console console(flags.campaign.json);
   const auto outcome = checkCampaign(options);
   if (outcome) {
@@ -76,6 +78,7 @@ Action defineCheck(CLI::App& app) {
   app.add_option("MODEL", flags->model, "TorchScript source, a .pt archive, IR or a case")->required();
   addInput(app, flags->inputs);
   app.add_option("--out", flags->out, "a folder for the case, when it fails")->type_name("DIR");
+  app.add_flag("--ignore-known", flags->ignore_known, "known issues count as new");
   addCampaign(app, flags->campaign, "engine,stock");
   app.footer("  faultline check corpus/examples/mlp4.py --input 'x=float32[16,8]'");
   return [flags] { return runCheck(*flags); };

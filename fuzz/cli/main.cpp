@@ -1,4 +1,5 @@
 // Parses the command line, runs one command, turns its outcome into an exit code.
+#include <csignal>
 #include <exception>
 #include <optional>
 #include <string>
@@ -131,5 +132,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   // Kernels that split work over threads add in another order; results must not depend on the machine.
   at::set_num_threads(1);
+  // A file that may grow no further is an error to report, as a full disk is.
+  std::signal(SIGXFSZ, SIG_IGN);
   return faultline::cli::run(argc, argv);
 }

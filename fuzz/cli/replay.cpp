@@ -49,6 +49,7 @@ void printOutcomes(const Console& console, const CampaignSummary& summary, const
     }
     console.paragraph(fmt::format("{}: group {}, expected {}, got {}", toString(outcome.kind), outcome.group,
                                   signatures(outcome.expected), signatures(outcome.got)));
+    if (!outcome.reason.empty()) console.line(outcome.reason);
     if (const std::string detail = detailOf(summary, outcome); !detail.empty()) console.line(detail);
     console.line(signatures(outcome.got.empty() ? outcome.expected : outcome.got));
     console.line(outcome.case_path);

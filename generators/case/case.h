@@ -52,10 +52,10 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
-// `expect: GROUP[@FROM[..[TO]]] pass|SIGNATURE…`: what replay demands of a lane group on these torch
-// versions.
+// `expect: LANES[@FROM[..[TO]]] pass|SIGNATURE…`: what replay demands of a group of lanes, or of one lane, on
+// these torch versions.
 struct Expectation {
-  std::string group;
+  std::string group;                    // a lane's own expectation goes before its group's
   std::string from, to;                 // "2.13", empty: open
   bool open_range = false;              // FROM.. or ..TO; false with `from` only: exactly that version
   std::vector<std::string> signatures;  // empty: pass
@@ -75,12 +75,16 @@ struct Case {
   std::vector<CaseRun> runs;
   Plan plan;
   std::vector<Expectation> expectations;
+  std::vector<std::string> known;  // `known: ID…`: rows of known.def that explain what is expected to fail
   std::map<std::string, std::string> notes;  // `note NAME: text`: where it comes from; never acted on
   std::vector<UnknownDirective> unknown;
 };
 
 // Text form, first line `faultline case 1`. Errors give line and column.
 Result<Case> readCase(std::string_view text);
+// Whether readCase refused a text only because the running torch has no operator of that name: the file is
+// not wrong, another torch runs it.
+bool isMissingOperator(const Error& error);
 std::string writeCase(const Case& c);
 
 enum class FileKind { Case, Tape, Ir, TorchScript, Archive, Unknown };
@@ -88,5 +92,8 @@ enum class FileKind { Case, Tape, Ir, TorchScript, Archive, Unknown };
 FileKind fileKind(std::string_view bytes);
 
 Case cloneCase(const Case& c);  // copies the graph too
+// Unlike Graph::copy, which shares them, with constants of its own: a program may write into a tensor
+// constant.
+std::shared_ptr<torch::jit::Graph> cloneGraph(const torch::jit::Graph& graph);
 
 }  // namespace faultline

@@ -42,12 +42,15 @@ void ownConstants(Block* block) {
 
 }  // namespace
 
+std::shared_ptr<torch::jit::Graph> cloneGraph(const torch::jit::Graph& graph) {
+  std::shared_ptr<torch::jit::Graph> clone = const_cast<torch::jit::Graph&>(graph).copy();
+  ownConstants(clone->block());
+  return clone;
+}
+
 Case cloneCase(const Case& c) {
   Case clone = c;
-  if (c.graph != nullptr) {
-    clone.graph = c.graph->copy();
-    ownConstants(clone.graph->block());
-  }
+  if (c.graph != nullptr) clone.graph = cloneGraph(*c.graph);
   return clone;
 }
 

@@ -10,6 +10,9 @@
 namespace faultline {
 namespace {
 
+// As the verifier says it.
+constexpr std::string_view kNoOperator = "there is no operator '";
+
 bool isBlank(char c) { return c == ' ' || c == '\t'; }
 
 bool startsGraph(std::string_view line) {
@@ -29,6 +32,8 @@ class CaseReader {
     if (!graph) return tl::make_unexpected(graph.error());
     case_.graph = std::move(*graph);
     if (auto verified = verifyGraph(*case_.graph); !verified) {
+      if (verified.error().message.find(kNoOperator) != std::string::npos)
+        verified.error().kind = ErrorKind::Unsupported;
       if (!verified.error().where) verified.error().where = SourceLocation{line_, 1};
       return tl::make_unexpected(verified.error());
     }
@@ -50,7 +55,7 @@ class CaseReader {
         {"backward", &CaseReader::readBackward, false}, {"breaks", &CaseReader::readBreaks, true},
         {"hook", &CaseReader::readHook, false},         {"profile", &CaseReader::readProfile, true},
         {"passes", &CaseReader::readPasses, true},      {"ranks", &CaseReader::readRanks, true},
-        {"expect", &CaseReader::readExpect, false},
+        {"expect", &CaseReader::readExpect, false},     {"known", &CaseReader::readKnown, true},
     };
     for (const Known& directive : known) {
       if (name == directive.name) return &directive;
@@ -267,16 +272,28 @@ class CaseReader {
     return {};
   }
 
-  Result<void> readPasses(Scanner& line) {
+  static std::vector<std::string> readList(Scanner& line) {
+    std::vector<std::string> words;
     while (!line.atEnd() && line.peek() != '#') {
-      std::string pass;
+      std::string& word = words.emplace_back();
       while (!line.atEnd() && !isBlank(line.peek())) {
-        pass += line.peek();
+        word += line.peek();
         line.advance();
       }
-      case_.plan.passes.push_back(std::move(pass));
       line.skipBlanks();
     }
+    return words;
+  }
+
+  Result<void> readPasses(Scanner& line) {
+    case_.plan.passes = readList(line);
+    return {};
+  }
+
+  Result<void> readKnown(Scanner& line) {
+    Scanner begin = line;
+    case_.known = readList(line);
+    if (case_.known.empty()) return begin.expected("the id of a known issue");
     return {};
   }
 
@@ -320,5 +337,9 @@ class CaseReader {
 }  // namespace
 
 Result<Case> readCase(std::string_view text) { return CaseReader(text).read(); }
+
+bool isMissingOperator(const Error& error) {
+  return error.kind == ErrorKind::Unsupported && error.message.find(kNoOperator) != std::string::npos;
+}
 
 }  // namespace faultline

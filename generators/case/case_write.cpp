@@ -77,6 +77,7 @@ std::string writeCase(const Case& c) {
   out += writePlan(c.plan);
   for (const Expectation& expectation : c.expectations)
     out += "expect: " + writeExpectation(expectation) + '\n';
+  if (!c.known.empty()) out += fmt::format("known: {}\n", fmt::join(c.known, " "));
   for (const UnknownDirective& directive : c.unknown)
     out += fmt::format("{}: {}\n", directive.name, directive.value);
   for (size_t i = 0; i < c.runs.size(); ++i) out += writeRun(c.runs[i], i == 0 ? nullptr : &c.runs[i - 1]);

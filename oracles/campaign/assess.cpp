@@ -78,10 +78,10 @@ Result<std::optional<CaseResult>> laneByLane(Conductor& conductor, const Job& ho
   return result;
 }
 
-std::vector<std::string> signaturesOf(const CaseResult& result, const std::string& group) {
+std::vector<std::string> signaturesOf(const CaseResult& result, const Selection& selected) {
   std::set<std::string> signatures;
   for (const Judgement& judgement : result.judgements) {
-    if (judgement.verdict.failed() && (group.empty() || judgement.group == group)) {
+    if (judgement.verdict.failed() && selected(judgement)) {
       signatures.insert(judgement.signature);
     }
   }
@@ -109,10 +109,12 @@ Judgement deathJudgement(const Death& death) {
   return judgement;
 }
 
-std::vector<std::string> Assessment::always(const std::string& group) const {
+bool everyJudgement(const Judgement&) { return true; }
+
+std::vector<std::string> Assessment::always(const Selection& selected) const {
   std::vector<std::string> in_all;
   for (size_t i = 0; i < repeats.size(); ++i) {
-    const std::vector<std::string> here = signaturesOf(repeats[i], group);
+    const std::vector<std::string> here = signaturesOf(repeats[i], selected);
     std::vector<std::string> both;
     std::set_intersection(in_all.begin(), in_all.end(), here.begin(), here.end(), std::back_inserter(both));
     in_all = i == 0 ? here : both;
@@ -120,10 +122,10 @@ std::vector<std::string> Assessment::always(const std::string& group) const {
   return in_all;
 }
 
-std::vector<std::string> Assessment::ever(const std::string& group) const {
+std::vector<std::string> Assessment::ever(const Selection& selected) const {
   std::set<std::string> in_any;
   for (const CaseResult& result : repeats) {
-    const std::vector<std::string> here = signaturesOf(result, group);
+    const std::vector<std::string> here = signaturesOf(result, selected);
     in_any.insert(here.begin(), here.end());
   }
   return {in_any.begin(), in_any.end()};

@@ -1,5 +1,6 @@
 // Looks closer at a case: three times in fresh workers, and lane by lane where workers die of it.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,13 +21,16 @@ std::string deathSignature(const Death& death);
 bool isDeathGroup(std::string_view group);
 Judgement deathJudgement(const Death& death);
 
+using Selection = std::function<bool(const Judgement&)>;
+bool everyJudgement(const Judgement&);
+
 struct Assessment {
   std::vector<CaseResult> repeats;  // three; deaths stand in them as failed judgements
   std::string log;                  // what the last worker that died printed
 
-  // Signatures of `group` (all: empty) that failed in every repeat / in any, sorted.
-  std::vector<std::string> always(const std::string& group = {}) const;
-  std::vector<std::string> ever(const std::string& group = {}) const;
+  // Signatures of the selected judgements that failed in every repeat / in any, sorted.
+  std::vector<std::string> always(const Selection& selected = everyJudgement) const;
+  std::vector<std::string> ever(const Selection& selected = everyJudgement) const;
 };
 
 // Judges the text in these lanes (none: only the reference), lane by lane at once where it `dies`. Nothing: a

@@ -20,6 +20,10 @@ void readOne(const std::string& path, CaseFiles& files) {
     return;
   }
   Result<Case> value = readCase(*text);
+  if (!value && isMissingOperator(value.error())) {
+    files.other_torch.push_back({path, value.error().message});
+    return;
+  }
   if (!value) {
     files.bad.push_back(value.error());
     files.bad.back().file = path;

@@ -1,6 +1,7 @@
 #include "oracles/campaign/hunt.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "generators/choices/choices.h"
@@ -19,6 +20,32 @@ constexpr auto kStatsEvery = std::chrono::seconds(5);
 // Of one signature; more of the same accident teach nothing.
 constexpr uint64_t kFlakySaved = 10;
 constexpr unsigned kTimesSeen = 3;
+constexpr const char* kTapeFile = "case.tape";
+
+std::string signedWords(const std::vector<std::string>& added, const std::vector<std::string>& removed) {
+  std::string words;
+  for (const auto& [sign, list] : {std::pair{'+', &added}, std::pair{'-', &removed}}) {
+    for (const std::string& word : *list) {
+      words += (words.empty() ? "" : ",") + std::string(1, sign) + word;
+    }
+  }
+  return words;
+}
+
+// The choices up to the death with all else that `faultline gen TAPE` needs to make them again.
+std::string tapeOf(const GenerateSource& source, const FlightRecord& record) {
+  Tape tape;
+  tape.choices = record.choices;
+  tape.options.emplace_back("seed", std::to_string(caseSeed(source.seed, source.index)));
+  const std::string ops = signedWords(source.options.ops_added, source.options.ops_removed);
+  if (!ops.empty()) {
+    tape.options.emplace_back("ops", ops);
+  }
+  if (!source.options.features.empty()) {
+    tape.options.emplace_back("features", fmt::format("{}", fmt::join(source.options.features, ",")));
+  }
+  return writeTape(tape);
+}
 
 bool contains(const std::vector<std::string>& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
@@ -255,6 +282,21 @@ json Hunt::infoOf(const Catch& caught, const Finding& finding) const {
   return info;
 }
 
+std::vector<OutDir::File> Hunt::filesOf(const Catch& caught, const Finding& finding,
+                                        const std::string& text) const {
+  std::vector<OutDir::File> files;
+  if (!text.empty()) {
+    files.push_back({"case.case", text});
+  }
+  if (caught.death && caught.job.generate &&
+      (text.empty() || caught.death->record.stage == FlightStage::Generating)) {
+    files.push_back({kTapeFile, tapeOf(*caught.job.generate, caught.death->record)});
+  }
+  files.push_back(
+      {"info.json", infoOf(caught, finding).dump(1, ' ', false, json::error_handler_t::replace) + "\n"});
+  return files;
+}
+
 Result<void> Hunt::add(const Catch& caught, const Finding& finding, const Assessment& assessment) {
   const Judgement& judgement = finding.judgement;
   std::string text = caught.text;
@@ -267,7 +309,8 @@ Result<void> Hunt::add(const Catch& caught, const Finding& finding, const Assess
       }
     }
     for (const std::string& group : groups) {
-      const std::vector<std::string> signatures = assessment.always(group);
+      const std::vector<std::string> signatures =
+          assessment.always([&](const Judgement& one) { return one.group == group; });
       if (!signatures.empty()) {
         parsed->expectations.push_back({group, torchRelease(), "", false, signatures});
       }
@@ -278,14 +321,7 @@ Result<void> Hunt::add(const Catch& caught, const Finding& finding, const Assess
     }
     text = writeCase(*parsed);
   }
-  const json info = infoOf(caught, finding);
-  std::vector<OutDir::File> files{
-      {"case.case", text}, {"info.json", info.dump(1, ' ', false, json::error_handler_t::replace) + "\n"}};
-  if (caught.death && caught.death->record.stage == FlightStage::Generating) {
-    Tape tape;
-    tape.choices = caught.death->record.choices;
-    files.push_back({"case.tape", writeTape(tape)});
-  }
+  const std::vector<OutDir::File> files = filesOf(caught, finding, text);
   Result<std::string> saved = out_.save(slugOf(judgement.signature), files);
   if (!saved) {
     return tl::make_unexpected(saved.error());
@@ -296,7 +332,7 @@ Result<void> Hunt::add(const Catch& caught, const Finding& finding, const Assess
   group.lane = judgement.lane;
   group.kind = toString(judgement.verdict.kind());
   group.index = caught.position;
-  group.case_path = *saved + "/case.case";
+  group.case_path = *saved + "/" + files.front().name;
   group.detail = judgement.verdict.message();
   summary_.failures.push_back(std::move(group));
   return {};
@@ -311,11 +347,8 @@ Result<void> Hunt::saveFlaky(const Catch& caught, const std::string& signature) 
     finding = candidate.judgement.signature == signature ? candidate : finding;
   }
   finding.judgement.signature = signature;
-  const json info = infoOf(caught, finding);
-  Result<std::string> saved =
-      out_.save(fmt::format("flaky/{}-{}", slugOf(signature), caught.position),
-                {{"case.case", caught.text},
-                 {"info.json", info.dump(1, ' ', false, json::error_handler_t::replace) + "\n"}});
+  Result<std::string> saved = out_.save(fmt::format("flaky/{}-{}", slugOf(signature), caught.position),
+                                        filesOf(caught, finding, caught.text));
   return saved ? Result<void>() : tl::make_unexpected(saved.error());
 }
 

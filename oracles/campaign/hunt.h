@@ -50,6 +50,9 @@ class Hunt {
   FailureGroup* groupOf(const Finding& finding);
   Result<void> add(const Catch& caught, const Finding& finding, const Assessment& assessment);
   Result<void> saveFlaky(const Catch& caught, const std::string& signature);
+  // The case, or its tape where there is none, first.
+  std::vector<OutDir::File> filesOf(const Catch& caught, const Finding& finding,
+                                    const std::string& text) const;
   nlohmann::json infoOf(const Catch& caught, const Finding& finding) const;
   Result<void> writeIndex(bool sync);
   void updateSeconds();

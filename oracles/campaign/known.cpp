@@ -16,19 +16,36 @@ const std::vector<KnownIssue>& knownIssues() {
   return issues;
 }
 
+namespace {
+
+bool explains(const KnownIssue& issue, std::string_view signature, const Case& c,
+              std::string_view torch_version) {
+  const Expectation range{"", issue.from, issue.to, true, {}};
+  if (issue.signature != signature || !range.appliesTo(torch_version)) {
+    return false;
+  }
+  const Trigger* trigger = findTrigger(issue.trigger);
+  FAULTLINE_CHECK(trigger != nullptr, "known.def names no such trigger: " + issue.trigger);
+  return trigger->holds(c);
+}
+
+}  // namespace
+
 std::string knownIssueOf(std::string_view signature, const Case& c, std::string_view torch_version) {
   for (const KnownIssue& issue : knownIssues()) {
-    const Expectation range{"", issue.from, issue.to, true, {}};
-    if (issue.signature != signature || !range.appliesTo(torch_version)) {
-      continue;
-    }
-    const Trigger* trigger = findTrigger(issue.trigger);
-    FAULTLINE_CHECK(trigger != nullptr, "known.def names no such trigger: " + issue.trigger);
-    if (trigger->holds(*c.graph)) {
+    if (explains(issue, signature, c, torch_version)) {
       return issue.id;
     }
   }
   return {};
+}
+
+bool isExplainedBy(std::string_view id, std::string_view signature, const Case& c,
+                   std::string_view torch_version) {
+  const std::vector<KnownIssue>& issues = knownIssues();
+  return std::any_of(issues.begin(), issues.end(), [&](const KnownIssue& issue) {
+    return issue.id == id && explains(issue, signature, c, torch_version);
+  });
 }
 
 bool isSignatureOfKnownIssue(std::string_view signature) {

@@ -17,13 +17,28 @@ namespace {
 // One case file and what is demanded of it.
 struct Replay {
   const CaseFile* file = nullptr;
-  std::map<std::string, std::vector<std::string>> expected;  // group: signatures, sorted; empty: pass
+  // What is demanded of a group of lanes, or of one lane: signatures, sorted; empty: pass.
+  std::map<std::string, std::vector<std::string>> expected;
   std::vector<std::string> lanes;
   std::string skip;  // why it is not judged at all
 };
 
-bool sharesLane(const std::string& group, const std::vector<std::string>& wanted) {
-  const std::vector<std::string> lanes = lanesOfGroups({group});
+// `name` is that of a group or of a lane.
+std::vector<std::string> lanesNamed(const std::string& name) {
+  std::vector<std::string> lanes = lanesOfGroups({name});
+  if (lanes.empty() && name != "reference" && findLane(name) != nullptr) {
+    lanes.push_back(name);
+  }
+  return lanes;
+}
+
+// What the case says about the lane itself goes before what it says about the lane's group.
+const std::string& subjectOf(const Replay& replay, const Judgement& judgement) {
+  return replay.expected.count(judgement.lane) != 0 ? judgement.lane : judgement.group;
+}
+
+bool sharesLane(const std::string& name, const std::vector<std::string>& wanted) {
+  const std::vector<std::string> lanes = lanesNamed(name);
   return std::any_of(lanes.begin(), lanes.end(), [&](const std::string& lane) {
     return std::find(wanted.begin(), wanted.end(), lane) != wanted.end();
   });
@@ -34,13 +49,14 @@ Replay plan(const CaseFile& file, const std::vector<std::string>& wanted,
             const std::vector<std::string>& fallback) {
   Replay replay;
   replay.file = &file;
-  std::set<std::string> groups;
+  std::set<std::string> lanes;
   for (const Expectation& expectation : file.value.expectations) {
     const bool concerned = wanted.empty() || sharesLane(expectation.group, wanted);
     if (expectation.appliesTo(torchVersion()) && concerned) {
       std::vector<std::string>& signatures = replay.expected[expectation.group];
       signatures.insert(signatures.end(), expectation.signatures.begin(), expectation.signatures.end());
-      groups.insert(expectation.group);
+      const std::vector<std::string> named = lanesNamed(expectation.group);
+      lanes.insert(named.begin(), named.end());
     }
   }
   for (auto& [group, signatures] : replay.expected) {
@@ -48,8 +64,12 @@ Replay plan(const CaseFile& file, const std::vector<std::string>& wanted,
     signatures.erase(std::unique(signatures.begin(), signatures.end()), signatures.end());
   }
   if (!file.value.expectations.empty()) {
-    replay.lanes = lanesOfGroups(groups);
-    replay.skip = groups.empty() ? "no_expectation_for_this_torch_or_lane" : "";
+    for (const LaneInfo& lane : allLanes()) {
+      if (lanes.count(lane.name) != 0) {
+        replay.lanes.push_back(lane.name);
+      }
+    }
+    replay.skip = replay.expected.empty() ? "no_expectation_for_this_torch_or_lane" : "";
     return replay;
   }
   // Nothing is written down: it should pass.
@@ -65,14 +85,15 @@ class Replayer {
   Replayer(const ReplayOptions& options, CampaignSummary summary)
       : options_(options), summary_(std::move(summary)) {}
 
-  Result<CampaignSummary> run(const std::vector<Replay>& replays);
+  Result<CampaignSummary> run(const std::vector<Replay>& replays, const std::vector<OtherTorch>& other_torch);
 
  private:
   Result<Conductor::Then> commit(const Replay& replay, JobOutcome outcome);
+  void checkKnown(const Replay& replay, std::vector<ReplayOutcome>& outcomes) const;
   Result<std::optional<Assessment>> repeat(const Replay& replay, const Job& job, bool died);
-  ReplayOutcome compare(const Replay& replay, const std::string& group, const Assessment& seen) const;
-  void skip(const Replay& replay, const std::string& reason);
-  void count(const std::vector<ReplayOutcome>& outcomes, const CaseResult& result);
+  ReplayOutcome compare(const Replay& replay, const std::string& subject, const Assessment& seen) const;
+  void skip(const std::string& path, const std::string& reason, const std::string& counted_as);
+  void count(const Replay& replay, const std::vector<ReplayOutcome>& outcomes, const CaseResult& result);
 
   const ReplayOptions& options_;
   CampaignSummary summary_;
@@ -80,50 +101,45 @@ class Replayer {
   std::unique_ptr<Conductor> conductor_;
 };
 
-std::vector<std::string> groupsOf(const CaseResult& result) {
-  std::set<std::string> groups;
-  for (const Judgement& judgement : result.judgements) {
-    if (judgement.verdict.failed()) {
-      groups.insert(judgement.group);
-    }
-  }
-  return {groups.begin(), groups.end()};
-}
-
-// Why nothing was compared in this group; empty: something was, or failed.
-std::string groupSkip(const CaseResult& result, const std::string& group) {
+// Why nothing was compared about this subject; empty: something was, or failed.
+std::string subjectSkip(const Replay& replay, const CaseResult& result, const std::string& subject) {
   // Groups of deaths outside the lanes that are judged: that nobody died is all there is to see.
-  if (isDeathGroup(group)) {
+  if (isDeathGroup(subject)) {
     return result.skip;
+  }
+  if (lanesNamed(subject).empty()) {
+    return "no_lane_of_this_name";
   }
   CaseResult part;
   part.skip = result.skip;
   for (const Judgement& judgement : result.judgements) {
-    if (judgement.group == group) {
+    if (subjectOf(replay, judgement) == subject) {
       part.judgements.push_back(judgement);
     }
   }
   return skipReason(part);
 }
 
-ReplayOutcome Replayer::compare(const Replay& replay, const std::string& group,
+ReplayOutcome Replayer::compare(const Replay& replay, const std::string& subject,
                                 const Assessment& seen) const {
   using Kind = ReplayOutcome::Kind;
   ReplayOutcome outcome;
   outcome.case_path = replay.file->path;
-  outcome.group = group;
-  const auto expected = replay.expected.find(group);
+  outcome.group = subject;
+  const auto expected = replay.expected.find(subject);
   if (expected != replay.expected.end()) {
     outcome.expected = expected->second;
   }
-  outcome.got = seen.always(group);
-  const bool same = outcome.got == outcome.expected && seen.ever(group) == outcome.got;
-  const std::string skipped = groupSkip(seen.repeats.front(), group);
+  const auto concerned = [&](const Judgement& judgement) { return subjectOf(replay, judgement) == subject; };
+  outcome.got = seen.always(concerned);
+  const std::vector<std::string> ever = seen.ever(concerned);
+  const bool same = outcome.got == outcome.expected && ever == outcome.got;
+  const std::string skipped = subjectSkip(replay, seen.repeats.front(), subject);
   if (same && !outcome.got.empty()) {
     outcome.kind = Kind::AsExpected;
-  } else if (seen.ever(group) != outcome.got) {
+  } else if (ever != outcome.got) {
     outcome.kind = Kind::Flaky;
-    outcome.got = seen.ever(group);
+    outcome.got = ever;
   } else if (outcome.got.empty() && !skipped.empty()) {
     // A failure on record that is no longer judged must not get lost in silence.
     outcome.kind = outcome.expected.empty() ? Kind::Skipped : Kind::Changed;
@@ -136,21 +152,41 @@ ReplayOutcome Replayer::compare(const Replay& replay, const std::string& group,
   return outcome;
 }
 
+// A case that names known issues is there to show them: each must still explain a failure that is expected.
+void Replayer::checkKnown(const Replay& replay, std::vector<ReplayOutcome>& outcomes) const {
+  for (const std::string& id : replay.file->value.known) {
+    ReplayOutcome* fails = nullptr;
+    bool explained = false;
+    for (ReplayOutcome& outcome : outcomes) {
+      for (const std::string& signature : outcome.expected) {
+        fails = &outcome;
+        explained = explained || isExplainedBy(id, signature, replay.file->value, torchRelease());
+      }
+    }
+    if (fails != nullptr && !explained && fails->kind == ReplayOutcome::Kind::AsExpected) {
+      fails->kind = ReplayOutcome::Kind::Stale;
+      fails->reason =
+          fmt::format("known issue {} does not explain it: no such row, or its trigger does not hold", id);
+    }
+  }
+}
+
 Result<std::optional<Assessment>> Replayer::repeat(const Replay& replay, const Job& job, bool died) {
   return assess(*conductor_, job, replay.file->text, replay.lanes, died);
 }
 
-void Replayer::skip(const Replay& replay, const std::string& reason) {
+void Replayer::skip(const std::string& path, const std::string& reason, const std::string& counted_as) {
   ReplayOutcome outcome;
   outcome.kind = ReplayOutcome::Kind::Skipped;
-  outcome.case_path = replay.file->path;
+  outcome.case_path = path;
   outcome.reason = reason;
   summary_.outcomes.push_back(std::move(outcome));
   ++summary_.cases;
-  ++summary_.skipped[reason];
+  ++summary_.skipped[counted_as];
 }
 
-void Replayer::count(const std::vector<ReplayOutcome>& outcomes, const CaseResult& result) {
+void Replayer::count(const Replay& replay, const std::vector<ReplayOutcome>& outcomes,
+                     const CaseResult& result) {
   using Kind = ReplayOutcome::Kind;
   std::map<Kind, uint64_t> of_kind;
   for (const ReplayOutcome& outcome : outcomes) {
@@ -160,7 +196,7 @@ void Replayer::count(const std::vector<ReplayOutcome>& outcomes, const CaseResul
       continue;
     }
     for (const Judgement& judgement : result.judgements) {
-      const bool asked = judgement.verdict.failed() && judgement.group == outcome.group &&
+      const bool asked = judgement.verdict.failed() && subjectOf(replay, judgement) == outcome.group &&
                          std::find(outcome.expected.begin(), outcome.expected.end(), judgement.signature) ==
                              outcome.expected.end();
       const auto& groups = summary_.failures;
@@ -198,16 +234,18 @@ Result<Conductor::Then> Replayer::commit(const Replay& replay, JobOutcome outcom
     seen.repeats = {outcome.report.results.front()};
   }
   const auto judge = [&] {
-    std::set<std::string> groups;
-    for (const auto& [group, signatures] : replay.expected) {
-      groups.insert(group);
+    std::set<std::string> subjects;
+    for (const auto& [subject, signatures] : replay.expected) {
+      subjects.insert(subject);
     }
-    for (const std::string& group : groupsOf(seen.repeats.front())) {
-      groups.insert(group);  // the reference may die, too
+    for (const Judgement& judgement : seen.repeats.front().judgements) {
+      if (judgement.verdict.failed()) {
+        subjects.insert(subjectOf(replay, judgement));  // the reference may die, too
+      }
     }
     std::vector<ReplayOutcome> outcomes;
-    for (const std::string& group : groups) {
-      outcomes.push_back(compare(replay, group, seen));
+    for (const std::string& subject : subjects) {
+      outcomes.push_back(compare(replay, subject, seen));
     }
     return outcomes;
   };
@@ -243,17 +281,19 @@ Result<Conductor::Then> Replayer::commit(const Replay& replay, JobOutcome outcom
       }
     }
   }
+  checkKnown(replay, outcomes);
   tally(summary_, seen.repeats.front());
   for (const std::string& trait : outcome.report.traits) {
     ++summary_.traits[trait];
   }
-  count(outcomes, seen.repeats.front());
+  count(replay, outcomes, seen.repeats.front());
   const uint64_t limit = options_.exit_first ? 1 : options_.max_failures;
   summary_.stopped_early = limit != 0 && summary_.newFailures() >= limit;
   return summary_.stopped_early ? Conductor::Then::Stop : Conductor::Then::GoOn;
 }
 
-Result<CampaignSummary> Replayer::run(const std::vector<Replay>& replays) {
+Result<CampaignSummary> Replayer::run(const std::vector<Replay>& replays,
+                                      const std::vector<OtherTorch>& other_torch) {
   const Interrupts interrupts;
   const Clock::time_point begin = Clock::now();
   // Only for the flight recorders.
@@ -268,11 +308,14 @@ Result<CampaignSummary> Replayer::run(const std::vector<Replay>& replays) {
     }
   };
   std::vector<const Replay*> judged;
+  for (const OtherTorch& file : other_torch) {
+    skip(file.path, file.reason, "op_missing_in_torch_" + torchRelease());
+  }
   for (const Replay& replay : replays) {
     if (replay.skip.empty()) {
       judged.push_back(&replay);
     } else {
-      skip(replay, replay.skip);
+      skip(replay.file->path, replay.skip, replay.skip);
     }
   }
   runner_ = makeRunner(runnerOptions(options_, (*scratch)->inflight()));
@@ -331,7 +374,7 @@ Result<CampaignSummary> replayCampaign(const ReplayOptions& options) {
   }
   prepareTallies(summary, options.oracles);
   Replayer replayer(options, std::move(summary));
-  return replayer.run(replays);
+  return replayer.run(replays, files.other_torch);
 }
 
 }  // namespace faultline

@@ -1,17 +1,17 @@
-// Structural predicates on graphs: what must be there for a known issue to show. A signature alone would
-// excuse failures of another cause.
+// Structural predicates on cases: what must be there, in the graph, the descriptions of the inputs or the
+// modes of the callers, for a known issue to show. A signature alone would excuse failures of another cause.
 #pragma once
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <torch/csrc/jit/ir/ir.h>
+#include "generators/case/case.h"
 
 namespace faultline {
 
 struct Trigger {
   std::string name, help;
-  bool (*holds)(const torch::jit::Graph& graph);
+  bool (*holds)(const Case& c);
 };
 
 const std::vector<Trigger>& triggers();

@@ -74,7 +74,7 @@ bool planIsSupported(const Plan& plan) {
 
 Result<PreparedCase> prepareCase(const Case& c) {
   PreparedCase prepared;
-  prepared.graph = c.graph->copy();
+  prepared.graph = cloneGraph(*c.graph);
   bool has_seams = false;
   for (const HookSpec& hook : c.plan.hooks) {
     if (hook.seam.empty()) {

@@ -87,8 +87,8 @@ TEST(Check, ReportsPerLaneAndOracleWhatWasCompared) {
 
 TEST(Check, AFailureEndsWithSignatureFileAndCommand) {
   const std::string out = scratchPath("checked");
-  const Outcome& outcome =
-      faultline(checkViewOfProduct({"--lane", "stock", "--out", out, "--json", scratchPath("c.json")}));
+  const Outcome& outcome = faultline(checkViewOfProduct(
+      {"--lane", "stock", "--ignore-known", "--out", out, "--json", scratchPath("c.json")}));
   EXPECT_EQ(outcome.code, 1) << outcome.out << outcome.err;
   const Json json = Json::parse(readWhole(scratchPath("c.json")), nullptr, false);
   expectCampaignFields(json, "check");
@@ -104,12 +104,19 @@ TEST(Check, AFailureEndsWithSignatureFileAndCommand) {
 }
 
 TEST(Check, WithoutOutTheFailingCaseIsSavedAllTheSame) {
-  const Outcome& outcome = faultline(checkViewOfProduct({"--lane", "stock", "--oracle", "run_equiv"}));
+  const Outcome& outcome =
+      faultline(checkViewOfProduct({"--lane", "stock", "--oracle", "run_equiv", "--ignore-known"}));
   EXPECT_EQ(outcome.code, 1);
   const std::string command = linesOf(outcome.out).back();
   const std::string prefix = "faultline replay ";
   ASSERT_EQ(command.rfind(prefix, 0), 0u) << command;
   EXPECT_EQ(faultline({"replay", command.substr(prefix.size())}).code, 0) << command;
+}
+
+TEST(Check, AKnownIssueIsNamedAndIsNothingNew) {
+  const Outcome& outcome = faultline(checkViewOfProduct({"--lane", "stock"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  EXPECT_NE(outcome.out.find("known as view_of_product_written"), std::string::npos) << outcome.out;
 }
 
 TEST(Check, MissingArgumentsAreNamed) {
@@ -147,6 +154,27 @@ TEST(Replay, AFailureThatNoLongerFailsExits1AndSaysSo) {
                              path + "\nfaultline replay " + path + " --lane engine\n"),
             std::string::npos)
       << outcome.out;
+}
+
+// What is no case is refused at its first byte that shows it, and before much of it is read.
+TEST(Replay, WhatIsNoCaseExits2WithLineAndColumn) {
+  const auto refused = [](const std::string& path, const std::string& where) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Outcome outcome = startFaultline({"replay", path});
+    expectUsageError(outcome, "faultline replay: " + path + where);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60)) << path;
+  };
+  refused(repositoryRoot() + "/README.md", ":1:1: ");
+  refused(writeScratch("bad/empty.case", ""), ":1:1: ");
+  const std::string whole = faultline({"gen", "--seed", "1", "--index", "3"}).out;
+  refused(writeScratch("bad/cut.case", whole.substr(0, whole.size() / 2)), ":");
+  refused(repositoryRoot() + "/corpus/examples/mlp4.pt", ":1:");
+  refused("/bin/ls", ":1:1: ");
+  const std::string sparse = writeScratch("bad/sparse.case", "faultline case 1\n");
+  std::filesystem::resize_file(sparse, uintmax_t{3} << 40);
+  refused(sparse, ":1:1: ");
+  std::filesystem::remove(sparse);
+  refused("/dev/zero", ": not a regular file");
 }
 
 TEST(Replay, AFolderWithoutCasesExits3) {

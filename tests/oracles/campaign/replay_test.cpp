@@ -142,6 +142,70 @@ TEST_F(Replays, JudgesOnlyTheLanesAskedFor) {
   EXPECT_EQ(outcome.kind, Kind::AsExpected);
 }
 
+TEST_F(Replays, ALaneMayBeNamedInsteadOfItsGroup) {
+  put("a.case", 2, {expect("planted.wrong", {kWrong})});
+  ReplayOutcome outcome = only();
+  EXPECT_EQ(outcome.kind, Kind::AsExpected);
+  EXPECT_EQ(outcome.group, "planted.wrong");
+  put("a.case", 2, {expect("planted.wrong", {})});
+  EXPECT_EQ(only().kind, Kind::New);
+  EXPECT_EQ(exit_code_, 1);
+  put("a.case", 1, {expect("planted.wrong", {kWrong})});
+  EXPECT_EQ(only().kind, Kind::Stale);
+  options_.lanes = {"planted.wrong"};
+  put("a.case", 2, {expect("planted.wrong", {kWrong})});
+  EXPECT_EQ(only().kind, Kind::AsExpected);
+}
+
+// Of the group `planted` only planted.exit misbehaves for the seed 4.
+TEST_F(Replays, ALanesOwnExpectationGoesBeforeItsGroups) {
+  put("a.case", 4, {expect("planted", {}), expect("planted.exit", {"execution/planted/crash/exit_3"})});
+  const CampaignSummary summary = replay();
+  EXPECT_EQ(summary.exitCode(), 0) << summary.toJson()["outcomes"].dump(1);
+  ASSERT_EQ(summary.outcomes.size(), 2U);
+  EXPECT_EQ(summary.outcomes[0].group, "planted");
+  EXPECT_EQ(summary.outcomes[1].group, "planted.exit");
+}
+
+TEST_F(Replays, NoLaneOfThisNameIsNoPass) {
+  put("a.case", 2, {expect("wrong", {kWrong}), expect("nowhere", {})});
+  CampaignSummary summary = replay();
+  EXPECT_EQ(summary.exitCode(), 0);
+  ASSERT_EQ(summary.outcomes.size(), 2U);
+  EXPECT_EQ(summary.outcomes[0].kind, Kind::Skipped);
+  EXPECT_EQ(summary.outcomes[0].reason, "no_lane_of_this_name");
+  put("a.case", 2, {expect("nowhere", {"forward_equiv/nowhere/value"})});
+  EXPECT_EQ(only().kind, Kind::Changed) << "a failure on record must not get lost";
+  EXPECT_EQ(exit_code_, 1);
+}
+
+TEST_F(Replays, AnOpThatThisTorchLacksIsASkip) {
+  put("a.case", 1, {expect("wrong", {})});
+  std::string text = writeCase(caseOf(2));
+  text.replace(text.find("aten::tanh"), 10, "aten::of_another_torch");
+  std::ofstream(path_ + "/b.case") << text;
+  const CampaignSummary summary = replay();
+  EXPECT_EQ(summary.exitCode(), 0);
+  EXPECT_EQ(summary.cases, 2U);
+  EXPECT_EQ(summary.skipped.at("op_missing_in_torch_" + torchRelease()), 1U);
+  EXPECT_THAT(summary.bad_inputs, IsEmpty());
+  ASSERT_FALSE(summary.outcomes.empty());
+  EXPECT_EQ(summary.outcomes[0].kind, Kind::Skipped);
+  EXPECT_THAT(summary.outcomes[0].reason, testing::HasSubstr("aten::of_another_torch"));
+}
+
+// The failure is as expected, but what the case is there to show does not explain it.
+TEST_F(Replays, AKnownIssueThatExplainsNothingIsStale) {
+  Case c = caseOf(2);
+  c.expectations = {expect("wrong", {kWrong})};
+  c.known = {"view_of_product_written"};
+  std::ofstream(path_ + "/a.case") << writeCase(c);
+  const ReplayOutcome outcome = only();
+  EXPECT_EQ(outcome.kind, Kind::Stale);
+  EXPECT_THAT(outcome.reason, testing::HasSubstr("view_of_product_written"));
+  EXPECT_EQ(exit_code_, 1);
+}
+
 TEST_F(Replays, CasesWithoutExpectationsShouldPass) {
   put("a.case", 2, {});
   options_.lanes = {"planted.wrong"};

@@ -56,6 +56,24 @@ TEST(ReferenceLane, ForwardAndGradient) {
   }
 }
 
+// Every lane begins with the constant as it is written, whatever the lanes before it have done to theirs.
+TEST(Lanes, WriteIntoConstantsOfTheirOwn) {
+  const Case c = caseOf(R"(graph(%x : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %k : Float(2, strides=[1], requires_grad=0, device=cpu) = prim::Constant[value=tensor(Float(2), [1, 2])]()
+  %w : Tensor = aten::add_(%k, %one, %one)
+  %y : Tensor = aten::mul(%x, %w)
+  return (%y, %k)
+)",
+                        {input({2})});
+  for (const char* lane : {"reference", "reference", "stock", "engine.broken"}) {
+    const Trace t = executed(lane, c);
+    ASSERT_FALSE(t.runs.empty()) << lane;
+    const at::Tensor k = t.runs[0].phases[0].outputs[1].values;
+    EXPECT_TRUE(at::equal(k.to(at::kFloat), at::tensor({2.F, 3.F}))) << lane << ": " << k;
+  }
+}
+
 TEST(ReferenceLane, LeafAndNonLeafInputsGetTheirGradient) {
   Case c = caseOf(kSquare, {input({2})});
   const Trace leaf = executed("reference", c);
