@@ -52,7 +52,8 @@ const char* const kGraph = "graph(%x : Tensor):\n  %y : Tensor = aten::neg(%x)\n
 
 bool sameCase(const Case& a, const Case& b) {
   return a.seed == b.seed && a.runs == b.runs && a.plan == b.plan && a.expectations == b.expectations &&
-         a.notes == b.notes && a.unknown == b.unknown && graphsEqual(*a.graph, *b.graph);
+         a.known == b.known && a.notes == b.notes && a.unknown == b.unknown &&
+         graphsEqual(*a.graph, *b.graph);
 }
 
 Case readOrFail(std::string_view text) {
@@ -140,6 +141,31 @@ TEST(Case, TheExampleOfTheReadmeIsOne) {
   Case c = readOrFail(readme.substr(begin, readme.find("```", begin) - begin));
   EXPECT_EQ(c.runs.size(), 2u);
   EXPECT_TRUE(sameCase(c, readOrFail(writeCase(c))));
+}
+
+TEST(Case, NamesTheKnownIssuesThatItShows) {
+  const std::string run = "run: float32[2]\n";
+  const Case c =
+      readOrFail("faultline case 1\nknown: view_of_product  no_grad_caller  # two\n" + run + kGraph);
+  EXPECT_EQ(c.known, (std::vector<std::string>{"view_of_product", "no_grad_caller"}));
+  EXPECT_TRUE(sameCase(readOrFail(writeCase(c)), c));
+  const auto nothing = readCase("faultline case 1\nknown:\n" + run + kGraph);
+  ASSERT_FALSE(nothing);
+  EXPECT_EQ(nothing.error().where->line, 2u);
+}
+
+TEST(Case, AnOperatorThatThisTorchLacksIsToldApartFromAMistake) {
+  const auto refusal = [](const std::string& node) {
+    const auto c =
+        readCase("faultline case 1\nrun: float32[2]\ngraph(%x : Tensor):\n  %y : Tensor = " + node +
+                 "\n  return (%y)\n");
+    EXPECT_FALSE(c) << node;
+    return c ? Error{} : c.error();
+  };
+  EXPECT_TRUE(isMissingOperator(refusal("aten::of_another_torch(%x)")));
+  EXPECT_EQ(refusal("aten::of_another_torch(%x)").where->line, 4u);
+  EXPECT_FALSE(isMissingOperator(refusal("aten::neg(%x, %x)")));
+  EXPECT_FALSE(isMissingOperator(refusal("aten::neg(%z)")));
 }
 
 TEST(Case, TheShortestOne) {

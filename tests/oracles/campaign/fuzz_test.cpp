@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "generators/choices/choices.h"
 #include "oracles/campaign/campaign.h"
 #include "oracles/workers/system.h"
 #include "tests/oracles/workers/planted_lanes.h"
