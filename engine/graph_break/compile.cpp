@@ -5,7 +5,6 @@
 
 #include "engine/autodiff/differentiability.h"
 #include "engine/graph_break/compile.h"
-#include "engine/graph_break/legality.h"
 #include "engine/graph_break/parts.h"
 #include "engine/graph_break/stitch.h"
 #include "engine/runtime/compiled_graph.h"
@@ -79,11 +78,10 @@ class Compiler {
     impl_->graph_inputs = work_->graph->inputs().size();
   }
 
-  std::shared_ptr<CompiledGraph::Impl> compile(const std::vector<size_t>& ends,
-                                               const std::string& only_eager) {
+  std::shared_ptr<CompiledGraph::Impl> compile(const std::vector<size_t>& ends) {
     size_t begin = 0;
     for (size_t k = 0; k < ends.size(); ++k) {
-      addPiece(k, begin, ends[k], only_eager);
+      addPiece(k, begin, ends[k]);
       begin = ends[k];
     }
     for (Value* output : work_->graph->outputs()) {
@@ -94,6 +92,7 @@ class Compiler {
     findLastUses();
     findSeams(ends);
     impl_->registers = registers_.size();
+    impl_->writes = facts_.written.anything();
     impl_->stitch = [work = work_, impl = impl_.get()] { return stitch(*work, *impl); };
     return impl_;
   }
@@ -111,18 +110,39 @@ class Compiler {
     return result;
   }
 
-  void addPiece(size_t k, size_t begin, size_t end, const std::string& only_eager) {
+  void addPiece(size_t k, size_t begin, size_t end) {
     const bool forced = std::count(options_.force_eager.begin(), options_.force_eager.end(), k) > 0;
-    const std::string reason = only_eager.empty() ? facts_.onlyEagerReason(begin, end) : only_eager;
-    const bool eager = forced || !reason.empty();
     CompiledPiece piece;
     PlacedPiece placed;
-    const Part outside = boundary(facts_, begin, end);
-    placed.inputs = registersOf(outside.inputs);
-    placed.as_written = extractPart(*work_, outside);
-    bool any_compiled = false;
     std::string refusal;
-    for (const Part& part : splitIntoParts(facts_, begin, end, eager)) {
+    for (const Segment& segment : splitIntoSegments(facts_, begin, end, forced)) {
+      placed.segments.push_back(placeSegment(segment, forced, piece, refusal));
+    }
+    const Part outside = boundary(facts_, begin, end);
+    placed.outputs = registersOf(outside.outputs);
+    for (size_t i : outside.nodes) {
+      piece.ops.push_back(work_->names.of(work_->nodes[i]));
+    }
+    const bool any_compiled = std::any_of(piece.parts.begin(), piece.parts.end(),
+                                          [](const PiecePart& part) { return part.compiled; });
+    piece.kind = any_compiled ? CompiledPiece::Kind::Compiled : CompiledPiece::Kind::Eager;
+    if (forced) {
+      piece.reason = "asked for";
+    } else if (!any_compiled) {
+      piece.reason = !refusal.empty()          ? refusal
+                     : piece.eager_ops.empty() ? "no gradient comes back to any of its ops"
+                                               : piece.eager_ops.front().reason;
+    }
+    piece.forward = piece.parts.size() == 1 ? piece.parts.front().forward : extractPart(*work_, outside);
+    impl_->pieces.push_back(std::move(piece));
+    impl_->placed.push_back(std::move(placed));
+  }
+
+  PlacedSegment placeSegment(const Segment& segment, bool forced, CompiledPiece& piece,
+                             std::string& refusal) {
+    PlacedSegment placed;
+    bool any_compiled = false, repeatable = !segment.barriers;
+    for (const Part& part : segment.parts) {
       PlacedPart placed_part;
       placed_part.part =
           std::make_unique<RunnablePart>(extractPart(*work_, part), part.compiled, expected_.of(part.inputs));
@@ -134,36 +154,25 @@ class Compiler {
       if (!runnable.reason().empty()) {
         refusal = runnable.reason();
       }
-      describePart(part, runnable, piece, eager);
+      describePart(part, runnable, piece, forced);
+      for (size_t i : part.nodes) {
+        repeatable = repeatable && !isOrdered(work_->nodes[i]);
+      }
       placed.parts.push_back(std::move(placed_part));
     }
+    const Part outside = boundary(facts_, segment.begin, segment.end);
+    placed.inputs = registersOf(outside.inputs);
     placed.outputs = registersOf(outside.outputs);
-    for (size_t i : outside.nodes) {
-      piece.ops.push_back(work_->names.of(work_->nodes[i]));
-      placed.ordered = placed.ordered || isOrdered(work_->nodes[i]);
+    if (any_compiled && repeatable) {
+      placed.as_written = extractPart(*work_, outside);
     }
-    piece.kind = any_compiled ? CompiledPiece::Kind::Compiled : CompiledPiece::Kind::Eager;
-    if (forced) {
-      piece.reason = "asked for";
-    } else if (!reason.empty()) {
-      piece.reason = reason;
-    } else if (!any_compiled) {
-      piece.reason = !refusal.empty()          ? refusal
-                     : piece.eager_ops.empty() ? "no gradient comes back to any of its ops"
-                                               : piece.eager_ops.front().reason;
-    }
-    if (piece.parts.size() == 1) {
-      piece.forward = piece.parts.front().forward;
-    } else {
-      piece.forward = placed.as_written;
-    }
-    impl_->pieces.push_back(std::move(piece));
-    impl_->placed.push_back(std::move(placed));
+    return placed;
   }
 
   void describePart(const Part& part, const RunnablePart& runnable, CompiledPiece& piece,
                     bool whole_piece_eager) {
     PiecePart described;
+    described.compiled = runnable.compiled();
     const PartVariant* variant = runnable.compiled() ? runnable.expectedVariant() : nullptr;
     described.forward = variant ? variant->gradient.forward : runnable.graph();
     described.backward = variant ? variant->gradient.backward : nullptr;
@@ -199,13 +208,16 @@ class Compiler {
           }
         }
       };
-      // Inputs stay for the whole piece: it may have to be run again as written. So do its outputs, for the
-      // watch.
-      last(piece.inputs, piece.last_used);
-      last(piece.outputs, piece.last_used);
-      for (size_t p = piece.parts.size(); p-- > 0;) {
-        last(piece.parts[p].inputs, piece.parts[p].last_used);
-        last(piece.parts[p].outputs, piece.parts[p].last_used);
+      last(piece.outputs, piece.last_used);  // for the watch
+      for (size_t s = piece.segments.size(); s-- > 0;) {
+        PlacedSegment& segment = piece.segments[s];
+        // It may have to be run again as written.
+        last(segment.inputs, segment.last_used);
+        last(segment.outputs, segment.last_used);
+        for (size_t p = segment.parts.size(); p-- > 0;) {
+          last(segment.parts[p].inputs, segment.parts[p].last_used);
+          last(segment.parts[p].outputs, segment.parts[p].last_used);
+        }
       }
     }
   }
@@ -214,7 +226,14 @@ class Compiler {
     size_t begin = 0;
     for (size_t k = 0; k < ends.size(); ++k) {
       for (const Value* value : boundary(facts_, begin, ends[k]).outputs) {
-        Seam seam{registerOf(value), k, {}};
+        const std::string name = work_->valueName(value);
+        Seam seam{registerOf(value), k, {}, facts_.written.holds(value)};
+        if (seam.written) {
+          seam.refusal = fmt::format(
+              "'{}' shares memory with what is written in place: a hook on it would not "
+              "stand before its whole piece",
+              name);
+        }
         bool crosses = false;
         for (const auto& use : value->uses()) {
           if (use.user == work_->graph->return_node()) {
@@ -223,11 +242,15 @@ class Compiler {
           const size_t user = work_->topLevel(use.user);
           crosses = crosses || user >= ends[k];
           if (user < ends[k] && passesGradient(use.user, use.offset)) {
-            seam.used_inside = work_->names.of(work_->nodes[user]);
+            seam.refusal = fmt::format(
+                "'{}' is used by '{}' in the piece that makes it: a hook would see only the part of its "
+                "gradient "
+                "that comes from later pieces; cut right after '{}'",
+                name, work_->names.of(work_->nodes[user]), name);
           }
         }
         if (crosses && value->type()->kind() == c10::TypeKind::TensorType) {
-          impl_->seams.emplace(work_->valueName(value), seam);
+          impl_->seams.emplace(name, std::move(seam));
         }
       }
       begin = ends[k];
@@ -260,14 +283,7 @@ Result<CompiledGraph> compileTrusting(std::shared_ptr<Graph> graph, const BreakP
       return fail(ErrorKind::Invalid, fmt::format("the plan has no piece {}", k));
     }
   }
-  std::string only_eager;
-  if (const auto obstacle = findObstacle(*work)) {
-    only_eager = refusedCut(obstacle->reason, {}, obstacle->op).reason;
-    if (plan.ends.size() > 1) {
-      return fail(ErrorKind::Invalid, "the plan has cuts where none is legal: " + only_eager);
-    }
-  }
-  return CompiledGraph(Compiler(work, options, trust_formulas).compile(plan.ends, only_eager));
+  return CompiledGraph(Compiler(work, options, trust_formulas).compile(plan.ends));
 }
 
 Result<CompiledGraph> compile(std::shared_ptr<Graph> graph, const BreakPlan& plan,

@@ -1,5 +1,6 @@
 #include "engine/graph_break/legality.h"
 
+#include <algorithm>
 #include <set>
 
 #include <torch/csrc/jit/ir/constants.h>
@@ -68,33 +69,158 @@ bool isOpaque(const Node* node) {
                                               prim::AutogradZero,
                                               prim::AutogradAdd,
                                               prim::BroadcastSizes};
-  if (changesMode(node) || plain.count(node->kind())) {
+  static const c10::Symbol reads_mode = c10::Symbol::fromQualString("aten::is_grad_enabled");
+  if (changesMode(node) || plain.count(node->kind()) || node->kind() == reads_mode) {
     return false;
   }
   const auto* op = node->maybeOperator();
   return !op || op->aliasAnalysisKind() == c10::AliasAnalysisKind::CONSERVATIVE;
 }
 
-std::optional<Obstacle> search(const WorkingCopy& work, const Block* block) {
-  for (const Node* node : block->nodes()) {
-    const auto* schema = node->maybeSchema();
-    if ((schema && schema->is_mutable()) || writesStatistics(node) || node->kind() == prim::SetAttr) {
-      return Obstacle{BreakReason::mutation, work.names.of(node)};
-    }
-    if (isOpaque(node)) {
-      return Obstacle{BreakReason::opaque, work.names.of(node)};
-    }
-    for (const Block* inner : node->blocks()) {
-      if (auto found = search(work, inner)) {
-        return found;
-      }
-    }
-  }
-  return std::nullopt;
+bool writes(const Node* node) {
+  const auto* schema = node->maybeSchema();
+  return (schema && schema->is_mutable()) || writesStatistics(node) || node->kind() == prim::SetAttr;
 }
+
+std::string ownReason(const WorkingCopy& work, const Node* node) {
+  if (writes(node)) {
+    return work.names.of(node) + " writes in place";
+  }
+  if (changesMode(node)) {
+    return work.names.of(node) + " changes the grad mode";
+  }
+  return isOpaque(node) ? "the effects of " + work.names.of(node) + " are not known" : std::string();
+}
+
+bool mayHold(const Value* value) { return mayHoldTensor(*value->type()); }
 
 }  // namespace
 
-std::optional<Obstacle> findObstacle(const WorkingCopy& work) { return search(work, work.graph->block()); }
+std::string barrierReason(const WorkingCopy& work, const Node* node) {
+  std::string reason = node->blocks().empty() || !changesMode(node) ? ownReason(work, node) : std::string();
+  for (const Block* block : node->blocks()) {
+    for (const Node* inner : block->nodes()) {
+      if (reason.empty()) {
+        reason = barrierReason(work, inner);
+      }
+    }
+  }
+  return reason;
+}
+
+WrittenMemory::WrittenMemory(const WorkingCopy& work) {
+  visit(work.graph->block());
+  anything_ = everything_ || !writes_.empty();
+  const auto inputs = work.graph->inputs();
+  auto is_written = [this](const Value* value) {
+    const Value* root = rootOf(value);
+    return std::any_of(writes_.begin(), writes_.end(), [&](const Value* w) { return rootOf(w) == root; });
+  };
+  if (std::any_of(inputs.begin(), inputs.end(), is_written)) {
+    const Value* first = nullptr;
+    for (const Value* input : inputs) {
+      if (mayHold(input)) {
+        first ? unite(first, input) : void(first = input);
+      }
+    }
+  }
+  for (const Value* value : writes_) {
+    written_[rootOf(value)] = true;
+  }
+}
+
+bool WrittenMemory::holds(const Value* value) const {
+  return everything_ || (anything_ && written_.count(rootOf(value)) > 0);
+}
+
+const Value* WrittenMemory::rootOf(const Value* value) const {
+  auto it = parents_.find(value);
+  if (it == parents_.end() || it->second == value) {
+    return value;
+  }
+  const Value* root = it->second;
+  for (auto up = parents_.find(root); up != parents_.end() && up->second != root; up = parents_.find(root)) {
+    root = up->second;
+  }
+  it->second = root;
+  return root;
+}
+
+void WrittenMemory::unite(const Value* a, const Value* b) {
+  if (mayHold(a) && mayHold(b)) {
+    parents_[rootOf(a)] = rootOf(b);
+  }
+}
+
+void WrittenMemory::uniteAll(const Node* node) {
+  const Value* first = nullptr;
+  for (const auto values : {node->inputs(), node->outputs()}) {
+    for (const Value* value : values) {
+      if (mayHold(value)) {
+        first ? unite(first, value) : void(first = value);
+      }
+    }
+  }
+}
+
+void WrittenMemory::visit(const Block* block) {
+  for (const Node* node : block->nodes()) {
+    visit(node);
+  }
+}
+
+void WrittenMemory::visit(const Node* node) {
+  for (const Block* inner : node->blocks()) {
+    visit(inner);
+  }
+  if (node->kind() == prim::If) {
+    for (const Block* arm : node->blocks()) {
+      for (size_t i = 0; i < node->outputs().size(); ++i) {
+        unite(node->outputs()[i], arm->outputs()[i]);
+      }
+    }
+    return;
+  }
+  if (node->kind() == prim::Loop) {
+    const Block* body = node->blocks()[0];
+    for (size_t i = 0; i < node->outputs().size(); ++i) {
+      unite(node->outputs()[i], node->inputs()[i + 2]);
+      unite(node->outputs()[i], body->inputs()[i + 1]);
+      unite(node->outputs()[i], body->outputs()[i + 1]);
+    }
+    return;
+  }
+  if (node->kind() == prim::SetAttr || (isOpaque(node) && !changesMode(node))) {
+    everything_ = true;
+  }
+  const auto* schema = node->maybeSchema();
+  if (schema && schema->is_mutable()) {
+    for (size_t i = 0; i < node->inputs().size() && i < schema->arguments().size(); ++i) {
+      const auto* alias = schema->arguments()[i].alias_info();
+      if (!alias || !alias->isWrite()) {
+        continue;
+      }
+      write(node->input(i));
+      for (const Value* output : node->outputs()) {
+        unite(node->input(i), output);
+      }
+      // What is put into a container is in it from then on.
+      if (node->input(i)->type()->kind() != c10::TypeKind::TensorType) {
+        uniteAll(node);
+      }
+    }
+    return;
+  }
+  if (writesStatistics(node)) {
+    for (const char* name : {"running_mean", "running_var"}) {
+      if (node->hasNamedInput(name)) {
+        write(node->namedInput(name));
+      }
+    }
+  }
+  if (passesStorage(node)) {
+    uniteAll(node);
+  }
+}
 
 }  // namespace faultline

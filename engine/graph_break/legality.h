@@ -1,20 +1,40 @@
-// What stands in the way of any cut in a graph, as this version knows it.
+// Ops that must keep their place, and memory that is written: what stays eager, and in its order, so that a
+// cut may stand anywhere.
 #pragma once
-#include <optional>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
-#include "engine/graph_break/break_reasons.h"
 #include "engine/graph_break/working_copy.h"
 
 namespace faultline {
 
-struct Obstacle {
-  BreakReason reason;
-  std::string op;  // its name
-};
+// Why a top-level node is a barrier: it, or a node of its blocks, writes, changes the grad mode, or has
+// effects that are not known. Nothing is moved across it. Empty: it is none.
+std::string barrierReason(const WorkingCopy& work, const Node* node);
 
-// The first node, blocks included, that makes cuts illegal wherever they are; none: every cut between
-// top-level nodes is legal, because without writes no reader can see a difference.
-std::optional<Obstacle> findObstacle(const WorkingCopy& work);
+// Which values may share memory with something that the graph writes in place. Told from the graph alone:
+// views, ops that may give back their argument, containers, blocks; inputs may all be one object.
+class WrittenMemory {
+ public:
+  explicit WrittenMemory(const WorkingCopy& work);
+
+  bool anything() const { return anything_; }
+  bool holds(const Value* value) const;
+
+ private:
+  const Value* rootOf(const Value* value) const;
+  void unite(const Value* a, const Value* b);
+  void uniteAll(const Node* node);
+  void visit(const torch::jit::Block* block);
+  void visit(const Node* node);
+  void write(const Value* value) { writes_.push_back(value); }
+
+  mutable std::unordered_map<const Value*, const Value*> parents_;
+  std::vector<const Value*> writes_;
+  std::unordered_map<const Value*, bool> written_;  // by root
+  bool anything_ = false;
+  bool everything_ = false;  // an op of unknown effects
+};
 
 }  // namespace faultline

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "engine/autodiff/differentiability.h"
+#include "engine/autodiff/formulas.h"
 #include "engine/support/check.h"
 
 namespace faultline {
@@ -22,6 +23,12 @@ void usesInside(const Node* node, std::vector<const Value*>& values) {
     }
     values.insert(values.end(), block->outputs().begin(), block->outputs().end());
   }
+}
+
+bool isStricter(const Node* node) {
+  const auto& rows = stricterFormulas();
+  return std::any_of(rows.begin(), rows.end(),
+                     [&](const StricterFormula& row) { return row.schema == schemaName(node); });
 }
 
 using RootSet = std::vector<size_t>;  // sorted
@@ -128,7 +135,7 @@ void fillBoundary(const WorkingCopy& work, Part& part) {
 }  // namespace
 
 GraphFacts::GraphFacts(const WorkingCopy& work_copy, bool trust_formulas)
-    : work(work_copy), nodes(work.nodes.size()) {
+    : work(work_copy), nodes(work.nodes.size()), written(work) {
   for (const Value* output : work.graph->outputs()) {
     escapes_[output] = true;
   }
@@ -147,9 +154,22 @@ GraphFacts::GraphFacts(const WorkingCopy& work_copy, bool trust_formulas)
       use.constant = true;
       continue;
     }
+    if (std::string reason = barrierReason(work, node); !reason.empty()) {
+      use.barrier = true;
+      use.reason = std::move(reason);
+      continue;
+    }
     CompileChoice choice = compileChoice(node, trust_formulas);
     if (choice.compiled && passes && escapes(node)) {
       choice = {false, schemaName(node) + " gives a view, or its argument itself, that leaves the graph"};
+    }
+    if (choice.compiled && passes && touchesWritten(node)) {
+      choice = {false,
+                schemaName(node) + " gives a view, or its argument itself, of what is written in place"};
+    }
+    if (choice.compiled && isStricter(node) && touchesWritten(node)) {
+      choice = {false,
+                schemaName(node) + " keeps an operand that is written in place, of which eager has a copy"};
     }
     use.compiled = choice.compiled;
     use.reason = std::move(choice.reason);
@@ -161,21 +181,27 @@ bool GraphFacts::escapes(const Node* node) const {
                      [this](const Value* output) { return escapes_.count(output) > 0; });
 }
 
-std::string GraphFacts::onlyEagerReason(size_t begin, size_t end) const {
-  for (size_t i = begin; i < end; ++i) {
-    if (changesMode(work.nodes[i])) {
-      return work.names.of(work.nodes[i]) + " changes the grad mode, so ops must keep their order around it";
+bool GraphFacts::touchesWritten(const Node* node) const {
+  for (const auto values : {node->inputs(), node->outputs()}) {
+    for (const Value* value : values) {
+      if (mayHoldTensor(*value->type()) && written.holds(value)) {
+        return true;
+      }
     }
   }
-  return {};
+  return false;
 }
 
-std::vector<Part> splitIntoParts(const GraphFacts& facts, size_t begin, size_t end, bool force_eager) {
+namespace {
+
+std::vector<Part> eagerPart(const GraphFacts& facts, size_t begin, size_t end) {
+  Part whole = boundary(facts, begin, end);
+  return whole.nodes.empty() ? std::vector<Part>{} : std::vector<Part>{std::move(whole)};
+}
+
+// Of nodes without a barrier among them.
+std::vector<Part> splitIntoParts(const GraphFacts& facts, size_t begin, size_t end) {
   const WorkingCopy& work = facts.work;
-  if (force_eager || !facts.onlyEagerReason(begin, end).empty()) {
-    Part whole = boundary(facts, begin, end);
-    return whole.nodes.empty() ? std::vector<Part>{} : std::vector<Part>{std::move(whole)};
-  }
   RootSets roots(facts, begin, end);
   // Along every dependency the level stays or rises, and where it stays the root set stays or shrinks: so
   // parts, which are nodes of equal level and root set, never wait for each other in a circle.
@@ -217,6 +243,30 @@ std::vector<Part> splitIntoParts(const GraphFacts& facts, size_t begin, size_t e
     result.push_back(std::move(part));
   }
   return result;
+}
+
+}  // namespace
+
+std::vector<Segment> splitIntoSegments(const GraphFacts& facts, size_t begin, size_t end, bool force_eager) {
+  std::vector<Segment> segments;
+  if (force_eager) {
+    segments.push_back({begin, end, true, eagerPart(facts, begin, end)});
+    return segments;
+  }
+  for (size_t i = begin; i < end;) {
+    Segment segment{i, i, facts.nodes[i].barrier, {}};
+    while (segment.end < end &&
+           (facts.nodes[segment.end].constant || facts.nodes[segment.end].barrier == segment.barriers)) {
+      ++segment.end;
+    }
+    i = segment.end;
+    segment.parts = segment.barriers ? eagerPart(facts, segment.begin, segment.end)
+                                     : splitIntoParts(facts, segment.begin, segment.end);
+    if (!segment.parts.empty()) {
+      segments.push_back(std::move(segment));
+    }
+  }
+  return segments;
 }
 
 Part boundary(const GraphFacts& facts, size_t begin, size_t end) {

@@ -6,14 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "engine/graph_break/working_copy.h"
+#include "engine/graph_break/legality.h"
 
 namespace faultline {
 
 struct NodeUse {
   bool constant = false;  // copied, no op of its own
   bool compiled = false;
-  std::string reason;  // why not
+  bool barrier = false;  // keeps its place: legality.h
+  std::string reason;    // why it is not compiled
 };
 
 // What is known of every top-level node of a graph, before pieces are looked at.
@@ -23,13 +24,11 @@ struct GraphFacts {
 
   const WorkingCopy& work;
   std::vector<NodeUse> nodes;
-
-  // Why nodes [begin, end) can only run eagerly and in their order; empty: nothing keeps them from being
-  // taken apart.
-  std::string onlyEagerReason(size_t begin, size_t end) const;
+  WrittenMemory written;
 
  private:
   bool escapes(const Node* node) const;
+  bool touchesWritten(const Node* node) const;
   std::unordered_map<const Value*, bool> escapes_;
 };
 
@@ -40,9 +39,15 @@ struct Part {
   std::vector<Value*> outputs;  // what is used outside, same order
 };
 
-// The parts of nodes [begin, end), in an order in which they can run. All eager, as one part, when
-// `force_eager`.
-std::vector<Part> splitIntoParts(const GraphFacts& facts, size_t begin, size_t end, bool force_eager);
+// Nodes [begin, end) of a piece that run between two barriers, or a row of barriers.
+struct Segment {
+  size_t begin = 0, end = 0;
+  bool barriers = false;
+  std::vector<Part> parts;  // in an order in which they can run
+};
+
+// The segments of nodes [begin, end), in order. One eager part when `force_eager`.
+std::vector<Segment> splitIntoSegments(const GraphFacts& facts, size_t begin, size_t end, bool force_eager);
 
 // The values that nodes [begin, end) take from and give to the rest of the graph.
 Part boundary(const GraphFacts& facts, size_t begin, size_t end);

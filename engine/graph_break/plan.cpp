@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "engine/autodiff/differentiability.h"
-#include "engine/graph_break/legality.h"
+#include "engine/graph_break/break_reasons.h"
 #include "engine/graph_break/parts.h"
 #include "faultline/graph_break.h"
 
@@ -125,8 +125,10 @@ PlannedPiece describe(const GraphFacts& facts, size_t begin, size_t end) {
   const WorkingCopy& work = facts.work;
   PlannedPiece piece;
   bool any_compiled = false;
-  for (const Part& part : splitIntoParts(facts, begin, end, false)) {
-    any_compiled = any_compiled || part.compiled;
+  for (const Segment& segment : splitIntoSegments(facts, begin, end, false)) {
+    for (const Part& part : segment.parts) {
+      any_compiled = any_compiled || part.compiled;
+    }
   }
   for (size_t i = begin; i < end; ++i) {
     if (!isOp(facts, i)) {
@@ -140,10 +142,7 @@ PlannedPiece describe(const GraphFacts& facts, size_t begin, size_t end) {
       piece.eager_ops.push_back({piece.ops.back(), facts.nodes[i].reason});
     }
   }
-  if (const std::string reason = facts.onlyEagerReason(begin, end); !reason.empty()) {
-    piece.eager_reason = reason;
-    piece.eager_ops.clear();
-  } else if (!any_compiled && piece.eager_reason.empty()) {
+  if (!any_compiled && piece.eager_reason.empty()) {
     piece.eager_reason = "no gradient comes back to any of its ops";
   }
   const Part outside = boundary(facts, begin, end);
@@ -181,7 +180,6 @@ Result<BreakPlan> planBreaks(const Graph& graph, const BreakPolicy& policy) {
 
   BreakPlan plan;
   plan.refused = std::move(wishes.refused);
-  const auto obstacle = findObstacle(work);
   size_t begin = 0;
   for (const Wish& wish : wishes.cuts) {
     auto has_op = [&](size_t from, size_t to) {
@@ -192,9 +190,7 @@ Result<BreakPlan> planBreaks(const Graph& graph, const BreakPolicy& policy) {
       }
       return false;
     };
-    if (obstacle) {
-      plan.refused.push_back(refusedCut(obstacle->reason, wish.after, obstacle->op));
-    } else if (!has_op(wish.end, work.nodes.size())) {
+    if (!has_op(wish.end, work.nodes.size())) {
       plan.refused.push_back(refusedCut(BreakReason::nothing_after, wish.after, wish.after));
     } else {
       plan.ends.push_back(wish.end);
@@ -207,10 +203,6 @@ Result<BreakPlan> planBreaks(const Graph& graph, const BreakPolicy& policy) {
   begin = 0;
   for (size_t end : plan.ends) {
     plan.pieces.push_back(describe(facts, begin, end));
-    if (obstacle) {
-      plan.pieces.back().eager_ops.clear();
-      plan.pieces.back().eager_reason = refusedCut(obstacle->reason, {}, obstacle->op).reason;
-    }
     begin = end;
   }
   const std::vector<size_t> ready = readyIn(facts, plan.ends);

@@ -23,7 +23,8 @@ void packGradient(const torch::jit::Gradient& gradient, Node* node) {
 
 class Stitcher {
  public:
-  explicit Stitcher(const WorkingCopy& work) : work_(work), graph_(std::make_shared<Graph>()) {
+  Stitcher(const WorkingCopy& work, bool as_written)
+      : as_written_(as_written), work_(work), graph_(std::make_shared<Graph>()) {
     for (Value* input : work.graph->inputs()) {
       Value* copy = graph_->addInput()->setType(work.input_types[input->offset()]);
       if (input->hasDebugName()) {
@@ -36,7 +37,7 @@ class Stitcher {
   // By register: parts know no values of the working copy.
   void addPart(const PlacedPart& placed, const std::string& name, std::vector<Value*>& registers) {
     const RunnablePart& part = *placed.part;
-    const bool with_gradient = !mode_changed_ && part.compiled() && part.expectedVariant();
+    const bool with_gradient = !as_written_ && part.compiled() && part.expectedVariant();
     auto gradient = with_gradient ? rawGradient(*part.graph(), part.expected())
                                   : fail(ErrorKind::Unsupported, "runs as written");
     if (gradient) {
@@ -59,7 +60,7 @@ class Stitcher {
       map[part.graph()->inputs()[i]] = registers[placed.inputs[i]];
     }
     for (Node* node : part.graph()->nodes()) {
-      mode_changed_ = mode_changed_ || changesMode(node);
+      as_written_ = as_written_ || changesMode(node);
       Node* copy = graph_->createClone(node, [&map](Value* value) { return map.at(value); });
       graph_->block()->appendNode(copy);
       for (size_t i = 0; i < node->outputs().size(); ++i) {
@@ -89,9 +90,9 @@ class Stitcher {
   const std::shared_ptr<Graph>& graph() const { return graph_; }
 
  private:
-  // A DifferentiableGraph of libtorch's ignores the grad mode of the moment: behind a change of it parts
-  // stand as written.
-  bool mode_changed_ = false;
+  // A DifferentiableGraph of libtorch's ignores the grad mode of the moment, and works on inputs cut off from
+  // what they share memory with: behind a change of mode, and in a graph that writes, parts stand as written.
+  bool as_written_;
   const WorkingCopy& work_;
   std::shared_ptr<Graph> graph_;
   std::unordered_map<Value*, Value*> map_;
@@ -100,22 +101,24 @@ class Stitcher {
 }  // namespace
 
 std::shared_ptr<Graph> stitch(const WorkingCopy& work, const CompiledGraph::Impl& impl) {
-  Stitcher stitcher(work);
+  Stitcher stitcher(work, impl.writes);
   std::vector<Value*> registers(impl.registers, nullptr);
   for (size_t i = 0; i < impl.graph_inputs; ++i) {
     registers[i] = stitcher.graph()->inputs()[i];
   }
   for (size_t k = 0; k < impl.placed.size(); ++k) {
-    const auto& parts = impl.placed[k].parts;
-    const auto compiled = std::count_if(parts.begin(), parts.end(),
-                                        [](const PlacedPart& part) { return part.part->compiled(); });
-    size_t number = 0;
-    for (const PlacedPart& part : parts) {
-      std::string name = "piece" + std::to_string(k);
-      if (part.part->compiled() && compiled > 1) {
-        name += "_" + std::to_string(number++);
+    size_t compiled = 0, number = 0;
+    for (const PiecePart& part : impl.pieces[k].parts) {
+      compiled += part.compiled ? 1 : 0;
+    }
+    for (const PlacedSegment& segment : impl.placed[k].segments) {
+      for (const PlacedPart& part : segment.parts) {
+        std::string name = "piece" + std::to_string(k);
+        if (part.part->compiled() && compiled > 1) {
+          name += "_" + std::to_string(number++);
+        }
+        stitcher.addPart(part, name, registers);
       }
-      stitcher.addPart(part, name, registers);
     }
   }
   return stitcher.finish(impl.outputs, registers);

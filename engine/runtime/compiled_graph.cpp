@@ -72,10 +72,11 @@ compat::NodePtr watchEagerNodes(const c10::IValue& value, uint64_t since,
 
 }  // namespace
 
-compat::NodePtr CompiledGraph::Impl::runParts(const PlacedPiece& piece, std::vector<c10::IValue>& registers,
-                                              const std::shared_ptr<PieceRun>& run) {
+compat::NodePtr CompiledGraph::Impl::runSegment(const PlacedSegment& segment,
+                                                std::vector<c10::IValue>& registers,
+                                                const std::shared_ptr<PieceRun>& run) {
   compat::NodePtr last;
-  for (const PlacedPart& placed_part : piece.parts) {
+  for (const PlacedPart& placed_part : segment.parts) {
     Stack stack;
     gather(registers, placed_part.inputs, stack);
     if (auto node = placed_part.part->run(stack, run)) {
@@ -87,11 +88,11 @@ compat::NodePtr CompiledGraph::Impl::runParts(const PlacedPiece& piece, std::vec
   return last;
 }
 
-void CompiledGraph::Impl::runAsWritten(const PlacedPiece& piece, std::vector<c10::IValue>& registers) {
+void CompiledGraph::Impl::runAsWritten(const PlacedSegment& segment, std::vector<c10::IValue>& registers) {
   Stack stack;
-  gather(registers, piece.inputs, stack);
-  torch::jit::InterpreterState(torch::jit::Code(piece.as_written, "piece")).run(stack);
-  scatter(std::move(stack), piece.outputs, registers);
+  gather(registers, segment.inputs, stack);
+  torch::jit::InterpreterState(torch::jit::Code(segment.as_written, "piece")).run(stack);
+  scatter(std::move(stack), segment.outputs, registers);
 }
 
 compat::NodePtr CompiledGraph::Impl::runPiece(size_t k, std::vector<c10::IValue>& registers) {
@@ -100,16 +101,22 @@ compat::NodePtr CompiledGraph::Impl::runPiece(size_t k, std::vector<c10::IValue>
   const uint64_t event = timeline->begin(TimelineEvent::What::Forward, static_cast<int>(k));
   const uint64_t first_number = at::sequence_number::peek();
   compat::NodePtr last;
-  try {
-    last = runParts(piece, registers, piece_run);
-  } catch (...) {
-    // Parts may stand in another order than the ops, and formulas have forwards of their own: what is thrown
-    // to the caller is what the ops as written throw, and it is thrown from a state they could have left.
-    if (pieces[k].kind == CompiledPiece::Kind::Eager || piece.ordered) {
-      throw;
+  for (const PlacedSegment& segment : piece.segments) {
+    try {
+      if (auto node = runSegment(segment, registers, piece_run)) {
+        last = std::move(node);
+      }
+    } catch (...) {
+      // Parts may stand in another order than the ops, and formulas have forwards of their own: what is
+      // thrown to the caller is what the ops as written throw, and it is thrown from a state they could have
+      // left.
+      if (!segment.as_written) {
+        throw;
+      }
+      runAsWritten(segment, registers);
+      ++reruns;
     }
-    runAsWritten(piece, registers);
-    ++reruns;
+    drop(registers, segment.last_used);
   }
   timeline->end(event);
   std::vector<torch::autograd::Node*> watched;
@@ -128,7 +135,7 @@ void CompiledGraph::Impl::gateSeams(size_t k, const compat::NodePtr& first,
   }
   std::vector<std::pair<at::Tensor, at::Tensor>> gated;
   for (const auto& [name, seam] : seams) {
-    if (seam.piece != k || !registers[seam.at].isTensor()) {
+    if (seam.piece != k || seam.written || !registers[seam.at].isTensor()) {
       continue;
     }
     const at::Tensor tensor = registers[seam.at].toTensor();
@@ -213,12 +220,8 @@ Result<void> CompiledGraph::onSeam(const std::string& name, SeamHook hook) {
     return fail(ErrorKind::Invalid, fmt::format("'{}' does not cross a cut; what does: {}", name,
                                                 known.empty() ? "nothing" : known));
   }
-  if (!it->second.used_inside.empty()) {
-    return fail(
-        ErrorKind::Unsupported,
-        fmt::format("'{}' is used by '{}' in the piece that makes it: a hook would see only the part of its "
-                    "gradient that comes from later pieces; cut right after '{}'",
-                    name, it->second.used_inside, name));
+  if (!it->second.refusal.empty()) {
+    return fail(ErrorKind::Unsupported, it->second.refusal);
   }
   std::lock_guard<std::mutex> lock(impl_->hooks_mutex);
   auto next = impl_->hooks ? std::make_shared<std::vector<Impl::SeamHookEntry>>(*impl_->hooks)

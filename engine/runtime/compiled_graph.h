@@ -21,18 +21,26 @@ struct PlacedPart {
   std::vector<size_t> nodes;        // of the working copy, for the stitched graph
 };
 
-struct PlacedPiece {
+struct PlacedSegment {
   std::vector<PlacedPart> parts;
   std::vector<Register> inputs, outputs;
-  std::vector<Register> last_used;  // nobody reads them after this piece
+  std::vector<Register> last_used;  // nobody reads them after this segment
+  // Its ops in their order, to be run again when a part throws; nullptr where that could be seen (writes,
+  // random numbers, prints) or would be the same.
   std::shared_ptr<torch::jit::Graph> as_written;
-  bool ordered = false;  // draws random numbers, prints: cannot be run again
+};
+
+struct PlacedPiece {
+  std::vector<PlacedSegment> segments;
+  std::vector<Register> outputs;
+  std::vector<Register> last_used;  // nobody reads them after this piece
 };
 
 struct Seam {
   Register at;
-  size_t piece;             // that makes it
-  std::string used_inside;  // op of that piece that uses it too: no hooks then
+  size_t piece;         // that makes it
+  std::string refusal;  // why it takes no hooks; empty: it does
+  bool written;         // shares memory with what is written in place: no other object may stand for it
 };
 
 struct CompiledGraph::Impl {
@@ -47,6 +55,7 @@ struct CompiledGraph::Impl {
   };
   std::vector<Output> outputs;
   std::map<std::string, Seam> seams;
+  bool writes = false;  // in place, anywhere
   std::function<std::shared_ptr<torch::jit::Graph>()> stitch;
 
   void run(torch::jit::Stack& stack);
@@ -69,14 +78,14 @@ struct CompiledGraph::Impl {
   void setLastRun(std::shared_ptr<const LastRun> run);
 
   std::atomic<size_t> reruns{
-      0};  // pieces that threw compiled and did not throw as written: expected to stay 0
+      0};  // segments that threw compiled and did not throw as written: expected to stay 0
 
  private:
   compat::NodePtr runPiece(size_t k, std::vector<c10::IValue>& registers);
-  compat::NodePtr runParts(const PlacedPiece& piece, std::vector<c10::IValue>& registers,
-                           const std::shared_ptr<PieceRun>& run);
+  compat::NodePtr runSegment(const PlacedSegment& segment, std::vector<c10::IValue>& registers,
+                             const std::shared_ptr<PieceRun>& run);
   void gateSeams(size_t k, const compat::NodePtr& first, std::vector<c10::IValue>& registers);
-  void runAsWritten(const PlacedPiece& piece, std::vector<c10::IValue>& registers);
+  void runAsWritten(const PlacedSegment& segment, std::vector<c10::IValue>& registers);
 };
 
 }  // namespace faultline

@@ -57,7 +57,8 @@ void save(PieceNode& node, const c10::IValue& value, bool metadata_only, bool ma
     return;
   }
   // An output is kept without its node, which is the one that keeps it.
-  const bool is_output = tensor.grad_fn().get() == &node;
+  const auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
+  const bool is_output = meta && meta->grad_fn_.get() == &node;
   node.saveTensor(made_here && !is_output ? withoutViewRecord(tensor) : tensor, is_output);
 }
 

@@ -92,6 +92,7 @@ struct PiecePart {
   std::shared_ptr<Graph> forward;   // outputs followed by captured values
   std::shared_ptr<Graph> backward;  // nullptr: eager
   std::vector<std::string> ops;
+  bool compiled = false;
 };
 
 // What became of a planned piece, read from the real nodes.
