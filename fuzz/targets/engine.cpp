@@ -1,4 +1,4 @@
-// The engine's lanes under every oracle that judges them; input: case text, edited by generators/mutate.
+// The engine's lanes under every oracle that judges them. Input: case text, edited by generators/mutate.
 #include "fuzz/libfuzzer/features.h"
 #include "fuzz/libfuzzer/target.h"
 #include "generators/mutate/mutate.h"
