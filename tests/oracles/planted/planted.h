@@ -7,19 +7,24 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <torch/csrc/jit/ir/ir.h>
 
+#include "engine/profile/apply.h"
+#include "engine/support/check.h"
+#include "oracles/exec/profile_passes.h"
 #include "oracles/lane.h"
 
 namespace faultline::planted {
 
 struct Bug {
-  std::string name;                                // "wrong_value"
-  std::string lane;                                // the lane it wraps
-  std::string group;                               // of the wrapped lane, as signatures show it
-  std::string oracle;                              // that must catch it
-  std::string signature;                           // with which
-  std::function<Case(const Case&)> before;         // what the lane is given instead; may be empty
-  std::function<void(const Case&, Trace&)> after;  // what is done to its trace; may be empty
+  std::string name;                                  // "wrong_value"
+  std::string lane;                                  // the lane it wraps
+  std::string group;                                 // of the wrapped lane, as signatures show it
+  std::string oracle;                                // that must catch it
+  std::string signature;                             // with which
+  std::function<Case(const Case&)> before;           // what the lane is given instead; may be empty
+  std::function<void(const Case&, Trace&)> after;    // what is done to its trace; may be empty
+  std::function<std::unique_ptr<Lane>()> make = {};  // the lane with a wrong part; empty: the lane itself
   std::string laneName() const { return lane + "+" + name; }
 };
 
@@ -173,9 +178,119 @@ inline void halveArguments(std::vector<HookTrace>& hooks) {
   }
 }
 
+namespace profile_bugs {
+
+namespace attr = torch::jit::attr;
+namespace prim = torch::jit::prim;
+
+inline void collect(torch::jit::Block* block, std::vector<Node*>& into) {
+  for (Node* node : block->nodes()) {
+    if (node->kind() == prim::profile) into.push_back(node);
+    for (torch::jit::Block* inner : node->blocks()) collect(inner, into);
+    if (node->hasAttribute(attr::Subgraph)) collect(node->g(attr::Subgraph)->block(), into);
+  }
+}
+
+// What a pass does that wants one node per value: where there is a clone, the original goes.
+inline void move(const std::shared_ptr<Graph>& graph) {
+  std::vector<Node*> before;
+  collect(graph->block(), before);
+  propagateProfileNode(graph);
+  std::vector<Node*> after;
+  collect(graph->block(), after);
+  if (after.size() == before.size()) return;
+  for (Node* node : before) {
+    node->output()->replaceAllUsesWith(node->input());
+    node->destroy();
+  }
+  after.clear();
+  collect(graph->block(), after);
+  for (Node* node : after) node->removeAttribute(c10::Symbol::attr("faultline_clone"));
+}
+
+template <class T>
+void settle(ProfileField<T>& field, const std::optional<T>& value) {
+  if (field.state != FieldState::Varies || !value) return;
+  field.state = FieldState::Value;
+  field.value = *value;
+}
+
+// Of several nodes that differ the first counts.
+inline void takeFirst(ProfileLookup& lookup) {
+  for (const Node* node : lookup.from) {
+    const auto type = node->ty(attr::profiled_type)->cast<c10::TensorType>();
+    settle(lookup.dtype, type->scalarType());
+    settle(lookup.rank, type->dim());
+    settle(lookup.requires_grad, type->requiresGrad());
+    for (size_t i = 0; i < lookup.sizes.size() && type->sizes().size() == lookup.sizes.size(); ++i) {
+      settle(lookup.sizes[i], type->sizes()[i]);
+    }
+  }
+}
+
+// `Tensor` on a node that never ran, read as if it said something.
+inline void believeUnseen(ProfileLookup& lookup) {
+  if (lookup.state != ProfileState::Unseen) return;
+  lookup.type = c10::TensorType::get();
+  lookup.defined.state = FieldState::Value;
+  lookup.defined.value = true;
+}
+
+inline auto changed(void (*change)(ProfileLookup&)) {
+  return [=](const Graph& graph, const std::vector<Use>& uses) {
+    std::vector<ProfileLookup> lookups = engineProfilePasses().lookup(graph, uses);
+    for (ProfileLookup& lookup : lookups) change(lookup);
+    return lookups;
+  };
+}
+
+// As libtorch's own: subgraphs are not entered.
+inline void removeAround(torch::jit::Block* block) {
+  for (auto it = block->nodes().begin(); it != block->nodes().end();) {
+    Node* node = *it;
+    ++it;
+    for (torch::jit::Block* inner : node->blocks()) removeAround(inner);
+    if (node->kind() != prim::profile) continue;
+    node->output()->replaceAllUsesWith(node->input());
+    node->destroy();
+  }
+}
+
+inline Result<SpecialisedProgram> applyUnguarded(const std::shared_ptr<Graph>& graph) {
+  auto plan = planBreaks(*graph, BreakPolicy::none());
+  if (!plan) return tl::make_unexpected(plan.error());
+  const KnownGradients known = profile::knownGradients(*graph);
+  ApplyReport report;
+  auto compiled = compileSpecialised(graph, *plan, {known, Guard::None}, report);
+  if (!compiled) return tl::make_unexpected(compiled.error());
+  return SpecialisedProgram{[program = *compiled](torch::jit::Stack& stack) { program.run(stack); },
+                            report.pruned};
+}
+
+template <class Change>
+auto removedLane(Change change) {
+  return [=]() -> std::unique_ptr<Lane> {
+    ProfilePasses passes = engineProfilePasses();
+    change(passes);
+    return makeRemovedLane(std::move(passes));
+  };
+}
+
+template <class Change>
+auto profiledLane(Change change) {
+  return [=]() -> std::unique_ptr<Lane> {
+    ProfilePasses passes = engineProfilePasses();
+    change(passes);
+    return makeProfiledLane(std::move(passes));
+  };
+}
+
+}  // namespace profile_bugs
+
 class PlantedLane : public Lane {
  public:
-  explicit PlantedLane(const Bug& bug) : bug_(bug), right_(findLane(bug.lane)->make()) {}
+  explicit PlantedLane(const Bug& bug)
+      : bug_(bug), right_(bug.make ? bug.make() : findLane(bug.lane)->make()) {}
 
   Trace execute(const Case& c, uint64_t seed) override {
     Trace trace = right_->execute(bug_.before ? bug_.before(c) : c, seed);
@@ -298,6 +413,49 @@ inline const std::vector<Bug>& bugs() {
        "hook_order/engine/hook_arg",
        {},
        onBackwardHooks(halveArguments)},
+      {"moved_node",
+       "engine.removed",
+       "engine",
+       "profile_laws",
+       "profile_laws/engine/unsound_profile/answer_changed",
+       {},
+       {},
+       profile_bugs::removedLane([](ProfilePasses& p) { p.propagate = profile_bugs::move; })},
+      {"first_found",
+       "engine.removed",
+       "engine",
+       "profile_laws",
+       "profile_laws/engine/unsound_profile/requires_grad",
+       {},
+       {},
+       profile_bugs::removedLane(
+           [](ProfilePasses& p) { p.lookup = profile_bugs::changed(profile_bugs::takeFirst); })},
+      {"unseen_believed",
+       "engine.removed",
+       "engine",
+       "profile_laws",
+       "profile_laws/engine/unsound_profile/unseen",
+       {},
+       {},
+       profile_bugs::removedLane(
+           [](ProfilePasses& p) { p.lookup = profile_bugs::changed(profile_bugs::believeUnseen); })},
+      {"removal_skips_subgraphs",
+       "engine.removed",
+       "engine",
+       "profile_laws",
+       "profile_laws/engine/invalid_graph/left_behind",
+       {},
+       {},
+       profile_bugs::removedLane(
+           [](ProfilePasses& p) { p.remove = [](Graph& g) { profile_bugs::removeAround(g.block()); }; })},
+      {"needed_gradient_pruned",
+       "engine.profiled",
+       "engine",
+       "run_equiv",
+       "run_equiv/engine/undefined_grad",
+       {},
+       {},
+       profile_bugs::profiledLane([](ProfilePasses& p) { p.apply = profile_bugs::applyUnguarded; })},
   };
   return table;
 }
