@@ -8,6 +8,7 @@
 #include <torch/csrc/jit/ir/constants.h>
 
 #include "engine/autodiff/differentiability.h"
+#include "engine/ir/interpretable.h"
 #include "engine/support/check.h"
 
 namespace faultline {
@@ -70,7 +71,7 @@ bool sameObject(const c10::IValue& a, const c10::IValue& b) {
 
 RunnablePart::RunnablePart(std::shared_ptr<Graph> graph, bool compile, const InputMask& expected, Guard guard)
     : graph_(std::move(graph)),
-      plain_(graph_, "piece"),
+      plain_(interpretable(graph_), "piece"),
       expected_(expected),
       guard_(guard),
       compiled_(compile) {
