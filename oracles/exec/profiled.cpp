@@ -41,7 +41,6 @@ class RecordedProgram {
   torch::jit::Code code_;
 };
 
-// Where no recorder fits any more.
 std::shared_ptr<Graph> inlined(const std::shared_ptr<Graph>& graph) {
   auto copy = graph->copy();
   inlineSubgraphs(*copy);
@@ -55,9 +54,8 @@ class RemovedProgram : public LaneProgram {
 
   void run(torch::jit::Stack& stack) override {
     if (again_) return again_->run(stack);
-    if (unrecorded_) return unrecorded_->run(stack);
     first_.run(stack);
-    remove();
+    if (!profile_) remove();
   }
 
   void describe(Trace& trace) override {
@@ -86,11 +84,9 @@ class RemovedProgram : public LaneProgram {
     std::shared_ptr<Graph> removed;
     profile_ = traceProfile(graph, passes_, removed);
     profile_->evidence = profiled_.kept ? "kept" : "recorded";
-    if (profileSites(*removed).size() == recording.sites.size()) {
-      again_.emplace(*removed);
-    } else {
-      unrecorded_.emplace(inlined(removed));
-    }
+    // A graph in which nodes are left would end the process; the oracle has its text, and the lane goes on as
+    // it was.
+    if (profileSites(*removed).size() == recording.sites.size()) again_.emplace(*removed);
   }
 
   const ProfiledCase profiled_;
@@ -98,7 +94,6 @@ class RemovedProgram : public LaneProgram {
   const uint64_t seed_;
   RecordedProgram first_;
   std::optional<RecordedProgram> again_;
-  std::optional<InterpretedProgram> unrecorded_;
   std::optional<ProfileTrace> profile_;
 };
 

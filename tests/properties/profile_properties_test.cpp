@@ -51,49 +51,32 @@ bool contradicts(const Graph& graph) {
                      [](const ProfileFinding& finding) { return finding.kind != "not_at_feed"; });
 }
 
-RC_GTEST_PROP(ProfileProperties, PropagationIsIdempotent, ()) {
+// One property, since drawing a case costs more than all of its laws.
+RC_GTEST_PROP(ProfileProperties, PropagationAndRemoval, ()) {
   const DrawnCase drawn = *drawnCases(withProfiles());
-  auto once = propagated(*drawn.value.graph);
-  RC_ASSERT(describeGraphDifference(*propagated(*once), *once) == "");
-}
-
-RC_GTEST_PROP(ProfileProperties, PropagationLeavesAValidGraphAndTheSameAnswers, ()) {
-  const DrawnCase drawn = *drawnCases(withProfiles());
-  auto once = propagated(*drawn.value.graph);
+  const Graph& graph = *drawn.value.graph;
+  auto once = propagated(graph);
   RC_ASSERT(verifyGraph(*once).has_value());
-  RC_ASSERT(answersOf(*once) == answersOf(*drawn.value.graph));
-}
-
-RC_GTEST_PROP(ProfileProperties, RemovalUndoesPropagation, ()) {
-  const DrawnCase drawn = *drawnCases(withProfiles());
-  auto once = propagated(*drawn.value.graph);
+  // Idempotent.
+  RC_ASSERT(describeGraphDifference(*propagated(*once), *once) == "");
+  // No answer changes, and each stands at the feed of its use.
+  RC_ASSERT(answersOf(*once) == answersOf(graph));
+  const ProfileIndex index(*once);
+  for (const Use& use : usesOf(*once)) {
+    const Node* node = index.retrieve(use);
+    RC_ASSERT((node != nullptr) == (index.lookup(use).type != nullptr));
+    RC_ASSERT(node == nullptr || node == use.user->input(use.offset)->node());
+  }
+  RC_ASSERT(contradicts(graph) || validateProfileNode(once));
+  // Removal undoes it: of clones alone, and of everything.
   auto without_clones = once->copy();
   removeProfileClones(*without_clones);
-  RC_ASSERT(describeGraphDifference(*without_clones, *drawn.value.graph) == "");
+  RC_ASSERT(describeGraphDifference(*without_clones, graph) == "");
   auto plain = drawn.value.graph->copy();
   removeProfileNodes(*plain);
   removeProfileNodes(*once);
   RC_ASSERT(describeGraphDifference(*once, *plain) == "");
   RC_ASSERT(writeGraph(*once).find("prim::profile") == std::string::npos);
-}
-
-RC_GTEST_PROP(ProfileProperties, WhatWasPropagatedValidates, ()) {
-  const DrawnCase drawn = *drawnCases(withProfiles());
-  RC_PRE(!contradicts(*drawn.value.graph));
-  RC_ASSERT(validateProfileNode(propagated(*drawn.value.graph)));
-}
-
-RC_GTEST_PROP(ProfileProperties, RetrievalGivesNodesThatSayTheAnswer, ()) {
-  const DrawnCase drawn = *drawnCases(withProfiles());
-  auto graph = propagated(*drawn.value.graph);
-  const ProfileIndex index(*graph);
-  for (const Use& use : usesOf(*graph)) {
-    const ProfileLookup lookup = index.lookup(use);
-    Node* node = index.retrieve(use);
-    RC_ASSERT((node != nullptr) == (lookup.type != nullptr));
-    if (node == nullptr) continue;
-    RC_ASSERT(node == use.user->input(use.offset)->node());
-  }
 }
 
 // All laws at once, soundness against the tensors that arrive among them, on profiles of the first run.
