@@ -208,24 +208,29 @@ inline void move(const std::shared_ptr<Graph>& graph) {
   for (Node* node : after) node->removeAttribute(c10::Symbol::attr("faultline_clone"));
 }
 
-template <class T>
-void settle(ProfileField<T>& field, const std::optional<T>& value) {
-  if (field.state != FieldState::Varies || !value) return;
-  field.state = FieldState::Value;
-  field.value = *value;
+// The use at which the first operand of a join is read; of a value that is no join, nothing.
+inline std::optional<Use> firstOperand(const torch::jit::Value* value) {
+  while (value->node()->kind() == prim::profile) value = value->node()->input();
+  Node* node = const_cast<Node*>(value->node());
+  if (node->kind() == prim::If) return Use(node->blocks()[0]->return_node(), value->offset());
+  if (node->kind() == prim::Loop) return Use(node, value->offset() + 2);
+  if (node->kind() != prim::Param || value->offset() == 0) return std::nullopt;
+  Node* owner = node->owningBlock()->owningNode();
+  if (owner == nullptr || owner->kind() != prim::Loop) return std::nullopt;
+  return Use(owner, value->offset() + 1);
 }
 
-// Of several nodes that differ the first counts.
-inline void takeFirst(ProfileLookup& lookup) {
-  for (const Node* node : lookup.from) {
-    const auto type = node->ty(attr::profiled_type)->cast<c10::TensorType>();
-    settle(lookup.dtype, type->scalarType());
-    settle(lookup.rank, type->dim());
-    settle(lookup.requires_grad, type->requiresGrad());
-    for (size_t i = 0; i < lookup.sizes.size() && type->sizes().size() == lookup.sizes.size(); ++i) {
-      settle(lookup.sizes[i], type->sizes()[i]);
+// Where a join leaves requires_grad open, what is found first counts.
+inline std::vector<ProfileLookup> firstFound(const Graph& graph, const std::vector<Use>& uses) {
+  std::vector<ProfileLookup> lookups = engineProfilePasses().lookup(graph, uses);
+  const ProfileIndex index(graph);
+  for (size_t i = 0; i < uses.size(); ++i) {
+    const auto operand = firstOperand(uses[i].user->input(uses[i].offset));
+    if (operand && !lookups[i].requires_grad.known()) {
+      lookups[i].requires_grad = index.lookup(*operand).requires_grad;
     }
   }
+  return lookups;
 }
 
 // `Tensor` on a node that never ran, read as if it said something.
@@ -236,12 +241,10 @@ inline void believeUnseen(ProfileLookup& lookup) {
   lookup.defined.value = true;
 }
 
-inline auto changed(void (*change)(ProfileLookup&)) {
-  return [=](const Graph& graph, const std::vector<Use>& uses) {
-    std::vector<ProfileLookup> lookups = engineProfilePasses().lookup(graph, uses);
-    for (ProfileLookup& lookup : lookups) change(lookup);
-    return lookups;
-  };
+inline std::vector<ProfileLookup> unseenBelieved(const Graph& graph, const std::vector<Use>& uses) {
+  std::vector<ProfileLookup> lookups = engineProfilePasses().lookup(graph, uses);
+  for (ProfileLookup& lookup : lookups) believeUnseen(lookup);
+  return lookups;
 }
 
 // As libtorch's own: subgraphs are not entered.
@@ -417,7 +420,7 @@ inline const std::vector<Bug>& bugs() {
        "engine.removed",
        "engine",
        "profile_laws",
-       "profile_laws/engine/unsound_profile/answer_changed",
+       "profile_laws/engine/invalid_graph/not_idempotent",
        {},
        {},
        profile_bugs::removedLane([](ProfilePasses& p) { p.propagate = profile_bugs::move; })},
@@ -428,8 +431,7 @@ inline const std::vector<Bug>& bugs() {
        "profile_laws/engine/unsound_profile/requires_grad",
        {},
        {},
-       profile_bugs::removedLane(
-           [](ProfilePasses& p) { p.lookup = profile_bugs::changed(profile_bugs::takeFirst); })},
+       profile_bugs::removedLane([](ProfilePasses& p) { p.lookup = profile_bugs::firstFound; })},
       {"unseen_believed",
        "engine.removed",
        "engine",
@@ -437,8 +439,7 @@ inline const std::vector<Bug>& bugs() {
        "profile_laws/engine/unsound_profile/unseen",
        {},
        {},
-       profile_bugs::removedLane(
-           [](ProfilePasses& p) { p.lookup = profile_bugs::changed(profile_bugs::believeUnseen); })},
+       profile_bugs::removedLane([](ProfilePasses& p) { p.lookup = profile_bugs::unseenBelieved; })},
       {"removal_skips_subgraphs",
        "engine.removed",
        "engine",
@@ -452,7 +453,7 @@ inline const std::vector<Bug>& bugs() {
        "engine.profiled",
        "engine",
        "run_equiv",
-       "run_equiv/engine/undefined_grad",
+       "run_equiv/engine/requires_grad",
        {},
        {},
        profile_bugs::profiledLane([](ProfilePasses& p) { p.apply = profile_bugs::applyUnguarded; })},
