@@ -116,6 +116,13 @@ ProfileClaimTrace claimOf(const Node* node) {
   return claim;
 }
 
+// Made where control flow meets: by an If or Loop, or carried into a loop's body.
+bool isJoined(const Value* value) {
+  const Node* maker = value->node();
+  return !maker->blocks().empty() ||
+         (maker->kind() == prim::Param && maker->owningBlock()->owningNode() != nullptr);
+}
+
 // The use right behind a node: what arrives there is what arrived at the node.
 const Node* firstUser(const Node* node) {
   const Node* next = node->next();
@@ -183,9 +190,13 @@ ProfiledCase profiledCase(const Case& c, const PreparedCase& prepared) {
 std::shared_ptr<Graph> withSomeProfileNodes(const Graph& plain, const Recording& recording, uint64_t seed) {
   auto graph = withProfileNodes(plain, recording);
   Random random(mixSeed(seed, 0x9f0f11e));
-  constexpr uint64_t kPercent[] = {12, 40, 75, 100};
-  const uint64_t kept = kPercent[random.below(4)];
-  dropProfileNodes(graph->block(), [&](const Node*) { return random.below(100) >= kept; });
+  // With a node at every use there is nothing to find out. Half the time everything is there but for what
+  // control flow joins, so that answers there rest on what goes into the joins.
+  constexpr uint64_t kPercent[] = {15, 50};
+  const uint64_t choice = random.below(4);
+  dropProfileNodes(graph->block(), [&](const Node* node) {
+    return choice < 2 ? random.below(100) >= kPercent[choice] : isJoined(node->input(0));
+  });
   return graph;
 }
 

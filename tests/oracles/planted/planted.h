@@ -25,6 +25,8 @@ struct Bug {
   std::function<Case(const Case&)> before;           // what the lane is given instead; may be empty
   std::function<void(const Case&, Trace&)> after;    // what is done to its trace; may be empty
   std::function<std::unique_ptr<Lane>()> make = {};  // the lane with a wrong part; empty: the lane itself
+  std::vector<std::string> features =
+      {};  // that cases are generated with, where the usual mix has them too rarely
   std::string laneName() const { return lane + "+" + name; }
 };
 
@@ -431,7 +433,9 @@ inline const std::vector<Bug>& bugs() {
        "profile_laws/engine/unsound_profile/requires_grad",
        {},
        {},
-       profile_bugs::removedLane([](ProfilePasses& p) { p.lookup = profile_bugs::firstFound; })},
+       profile_bugs::removedLane([](ProfilePasses& p) { p.lookup = profile_bugs::firstFound; }),
+       // Tensors whose requires_grad differs between what goes into a join: one use in a hundred cases.
+       {"+loops", "+mixed_grad"}},
       {"unseen_believed",
        "engine.removed",
        "engine",
