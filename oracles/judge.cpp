@@ -164,6 +164,7 @@ CaseResult judgeCase(const Case& c, const JudgeOptions& options) {
     const Trace trace = runLane(*lane, c, options);
     result.lane_seconds.emplace_back(name, trace.seconds);
     if (options.observe) options.observe(trace);
+    result.shares.insert(result.shares.end(), trace.shares.begin(), trace.shares.end());
     for (const OracleInfo& info : allOracles()) {
       const bool wanted = options.oracles.empty() || std::find(options.oracles.begin(), options.oracles.end(),
                                                                info.name) != options.oracles.end();

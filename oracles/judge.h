@@ -35,6 +35,7 @@ struct CaseResult {
   std::string skip;  // not empty: the case as a whole was not judged, and why
   std::vector<Judgement> judgements;
   std::vector<std::pair<std::string, double>> lane_seconds;
+  std::vector<ShareTrace> shares;  // of all lanes
   bool failed() const;
 };
 

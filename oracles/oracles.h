@@ -10,6 +10,7 @@ std::unique_ptr<Oracle> makeForwardEquiv(const OracleOptions& options);
 std::unique_ptr<Oracle> makeGradientEquiv(const OracleOptions& options);
 std::unique_ptr<Oracle> makeRunEquiv(const OracleOptions& options);
 std::unique_ptr<Oracle> makeBreakEquiv(const OracleOptions& options);
+std::unique_ptr<Oracle> makeProfileLaws(const OracleOptions& options);
 std::unique_ptr<Oracle> makeHookOrder(const OracleOptions& options);
 
 }  // namespace faultline

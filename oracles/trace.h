@@ -6,6 +6,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "oracles/profile_trace.h"
+
 namespace faultline {
 
 // A tensor seen from outside at one moment.
@@ -65,13 +67,21 @@ struct PieceTrace {
   std::string reason;
 };
 
+// How often something that is worth a share in reports was so, of how often it could have been.
+struct ShareTrace {
+  std::string name;  // "answered"
+  uint64_t hits = 0, of = 0;
+};
+
 struct Trace {
   std::string lane;
   std::string skip;  // not empty: the lane did not take the case, and why ("plan_unsupported", "no_cuda", …)
   std::vector<RunTrace> runs;
   std::vector<PieceTrace> pieces;  // lanes that break graphs
   std::vector<std::string> refused_cuts;
-  std::string graph_text;  // what ran, after passes
+  std::string graph_text;               // what ran, after passes
+  std::optional<ProfileTrace> profile;  // lanes that follow the profile protocol
+  std::vector<ShareTrace> shares;
   double seconds = 0;
 };
 

@@ -66,11 +66,14 @@ class ExpectedGrad {
 
 class Compiler {
  public:
-  Compiler(std::shared_ptr<const WorkingCopy> work, const CompileOptions& options, bool trust_formulas)
+  Compiler(std::shared_ptr<const WorkingCopy> work, const CompileOptions& options, bool trust_formulas,
+           const Specialisation* specialisation = nullptr, ApplyReport* report = nullptr)
       : work_(std::move(work)),
         facts_(*work_, trust_formulas),
         expected_(*work_),
         options_(options),
+        specialisation_(specialisation),
+        report_(report),
         impl_(std::make_shared<CompiledGraph::Impl>()) {
     for (Value* input : work_->graph->inputs()) {
       registerOf(input);
@@ -145,7 +148,8 @@ class Compiler {
     for (const Part& part : segment.parts) {
       PlacedPart placed_part;
       placed_part.part =
-          std::make_unique<RunnablePart>(extractPart(*work_, part), part.compiled, expected_.of(part.inputs));
+          std::make_unique<RunnablePart>(extractPart(*work_, part), part.compiled, expectedInputs(part),
+                                         specialisation_ ? specialisation_->guard : Guard::Variants);
       placed_part.inputs = registersOf(part.inputs);
       placed_part.outputs = registersOf(part.outputs);
       placed_part.nodes = part.nodes;
@@ -167,6 +171,56 @@ class Compiler {
       placed.as_written = extractPart(*work_, outside);
     }
     return placed;
+  }
+
+  // Which inputs of a part will require grad: what a profile says of their uses in it, else what types say.
+  InputMask expectedInputs(const Part& part) {
+    InputMask expected = expected_.of(part.inputs);
+    if (!specialisation_ || !part.compiled) {
+      return expected;
+    }
+    ++report_->parts;
+    for (size_t i = 0; i < part.inputs.size(); ++i) {
+      if (part.inputs[i]->type()->kind() != c10::TypeKind::TensorType) {
+        continue;
+      }
+      const std::optional<bool> known = knownInput(part, part.inputs[i]);
+      if (known) {
+        ++report_->known;
+        report_->pruned += expected[i] && !*known ? 1 : 0;
+        expected[i] = *known;
+      }
+    }
+    return expected;
+  }
+
+  // Uses that do not agree leave it open.
+  std::optional<bool> knownInput(const Part& part, const Value* value) {
+    std::optional<bool> known;
+    ConsumedInput unknown;
+    bool disagree = false;
+    for (size_t k : part.nodes) {
+      const Node* node = work_->nodes[k];
+      for (size_t i = 0; i < node->inputs().size(); ++i) {
+        if (node->input(i) != value) {
+          continue;
+        }
+        const KnownGradient& use = specialisation_->known[k][i];
+        if (unknown.op.empty()) {
+          unknown = {work_->names.of(node), i, use.why};
+        }
+        disagree = disagree || (known && use.requires_grad && *known != *use.requires_grad);
+        known = known ? known : use.requires_grad;
+      }
+    }
+    if (known && !disagree) {
+      return known;
+    }
+    if (disagree) {
+      unknown.why = "two uses are said to differ";
+    }
+    report_->unknown.push_back(std::move(unknown));
+    return std::nullopt;
   }
 
   void describePart(const Part& part, const RunnablePart& runnable, CompiledPiece& piece,
@@ -261,15 +315,16 @@ class Compiler {
   GraphFacts facts_;
   ExpectedGrad expected_;
   const CompileOptions& options_;
+  const Specialisation* specialisation_;
+  ApplyReport* report_;
   std::shared_ptr<CompiledGraph::Impl> impl_;
   std::unordered_map<const Value*, Register> registers_;
 };
 
-}  // namespace
-
-Result<CompiledGraph> compileTrusting(std::shared_ptr<Graph> graph, const BreakPlan& plan,
-                                      const CompileOptions& options, bool trust_formulas) {
-  auto copy = WorkingCopy::make(*graph);
+Result<CompiledGraph> compileGraph(const Graph& graph, const BreakPlan& plan, const CompileOptions& options,
+                                   bool trust_formulas, const Specialisation* specialisation = nullptr,
+                                   ApplyReport* report = nullptr) {
+  auto copy = WorkingCopy::make(graph);
   if (!copy) {
     return tl::make_unexpected(copy.error());
   }
@@ -283,7 +338,26 @@ Result<CompiledGraph> compileTrusting(std::shared_ptr<Graph> graph, const BreakP
       return fail(ErrorKind::Invalid, fmt::format("the plan has no piece {}", k));
     }
   }
-  return CompiledGraph(Compiler(work, options, trust_formulas).compile(plan.ends));
+  if (specialisation) {
+    FAULTLINE_CHECK(specialisation->known.size() == work->nodes.size(), "a profile of another graph");
+    for (size_t k = 0; k < work->nodes.size(); ++k) {
+      FAULTLINE_CHECK(specialisation->known[k].size() == work->nodes[k]->inputs().size(),
+                      "a profile of another graph");
+    }
+  }
+  return CompiledGraph(Compiler(work, options, trust_formulas, specialisation, report).compile(plan.ends));
+}
+
+}  // namespace
+
+Result<CompiledGraph> compileTrusting(std::shared_ptr<Graph> graph, const BreakPlan& plan,
+                                      const CompileOptions& options, bool trust_formulas) {
+  return compileGraph(*graph, plan, options, trust_formulas);
+}
+
+Result<CompiledGraph> compileSpecialised(std::shared_ptr<Graph> graph, const BreakPlan& plan,
+                                         const Specialisation& specialisation, ApplyReport& report) {
+  return compileGraph(*graph, plan, {}, false, &specialisation, &report);
 }
 
 Result<CompiledGraph> compile(std::shared_ptr<Graph> graph, const BreakPlan& plan,

@@ -3,6 +3,7 @@
 #include <ATen/SequenceNumber.h>
 #include <fmt/format.h>
 
+#include "engine/ir/interpretable.h"
 #include "engine/runtime/seam_node.h"
 #include "engine/support/check.h"
 
@@ -91,7 +92,7 @@ compat::NodePtr CompiledGraph::Impl::runSegment(const PlacedSegment& segment,
 void CompiledGraph::Impl::runAsWritten(const PlacedSegment& segment, std::vector<c10::IValue>& registers) {
   Stack stack;
   gather(registers, segment.inputs, stack);
-  torch::jit::InterpreterState(torch::jit::Code(segment.as_written, "piece")).run(stack);
+  torch::jit::InterpreterState(torch::jit::Code(interpretable(segment.as_written), "piece")).run(stack);
   scatter(std::move(stack), segment.outputs, registers);
 }
 

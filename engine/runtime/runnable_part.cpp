@@ -8,6 +8,7 @@
 #include <torch/csrc/jit/ir/constants.h>
 
 #include "engine/autodiff/differentiability.h"
+#include "engine/ir/interpretable.h"
 #include "engine/support/check.h"
 
 namespace faultline {
@@ -68,8 +69,12 @@ bool sameObject(const c10::IValue& a, const c10::IValue& b) {
 
 }  // namespace
 
-RunnablePart::RunnablePart(std::shared_ptr<Graph> graph, bool compile, const InputMask& expected)
-    : graph_(std::move(graph)), plain_(graph_, "piece"), expected_(expected), compiled_(compile) {
+RunnablePart::RunnablePart(std::shared_ptr<Graph> graph, bool compile, const InputMask& expected, Guard guard)
+    : graph_(std::move(graph)),
+      plain_(interpretable(graph_), "piece"),
+      expected_(expected),
+      guard_(guard),
+      compiled_(compile) {
   for (size_t i = 0; i < graph_->inputs().size(); ++i) {
     if (graph_->inputs()[i]->type()->kind() == c10::TypeKind::TensorType) {
       tensor_inputs_.push_back(i);
@@ -177,7 +182,12 @@ bool RunnablePart::fitsFormulas(const Stack& inputs, InputMask& requires_grad) c
 compat::NodePtr RunnablePart::run(Stack& stack, const std::shared_ptr<PieceRun>& piece_run) const {
   if (compiled_ && at::GradMode::is_enabled() && autocastIsOff()) {
     InputMask requires_grad(stack.size(), false);
-    if (fitsFormulas(stack, requires_grad) && anyOf(requires_grad)) {
+    bool fits = fitsFormulas(stack, requires_grad);
+    if (guard_ == Guard::None) {
+      requires_grad = expected_;
+    }
+    fits = fits && (guard_ != Guard::Flags || requires_grad == expected_);
+    if (fits && anyOf(requires_grad)) {
       if (auto variant = variantFor(requires_grad)) {
         return runCompiled(variant, stack, piece_run);
       }

@@ -11,11 +11,19 @@
 
 namespace faultline {
 
+// What a part does when other inputs require grad than expected.
+enum class Guard {
+  Variants,  // it is differentiated for these too, on their first run
+  Flags,     // its ops run as written
+  None,      // it runs all the same, and is wrong: for tests that show what guards are for
+};
+
 class RunnablePart {
  public:
   // `graph`: the part as a graph of its own. `expected`: which inputs will require grad as far as types say;
   // that variant is made now. `reason` gets why it cannot be, and the part is eager then.
-  RunnablePart(std::shared_ptr<torch::jit::Graph> graph, bool compile, const InputMask& expected);
+  RunnablePart(std::shared_ptr<torch::jit::Graph> graph, bool compile, const InputMask& expected,
+               Guard guard = Guard::Variants);
   ~RunnablePart();
 
   bool compiled() const { return compiled_; }
@@ -40,6 +48,7 @@ class RunnablePart {
   std::shared_ptr<torch::jit::Graph> graph_;
   torch::jit::Code plain_;
   InputMask expected_;
+  Guard guard_;
   bool compiled_ = false;
   bool may_pass_through_ = false;  // an op may give back its argument
   std::string reason_;

@@ -91,6 +91,11 @@ void printShares(const Console& console, const CampaignSummary& summary) {
     if (trait.rfind("op:", 0) != 0) traits.emplace_back(trait, count);
   }
   if (traits.empty()) return;
+  std::string counted;
+  for (const auto& [name, share] : summary.lane_shares) {
+    counted += fmt::format("{} {} {}%", counted.empty() ? "" : ",", name,
+                           share.of != 0 ? 100 * share.hits / share.of : 0);
+  }
   std::stable_sort(traits.begin(), traits.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text;
@@ -98,6 +103,7 @@ void printShares(const Console& console, const CampaignSummary& summary) {
     text += fmt::format("{} {} {}%", text.empty() ? "" : ",", trait, 100 * count / summary.cases);
   }
   console.paragraph("Shares of the cases:" + text);
+  if (!counted.empty()) console.paragraph("Shares counted by lanes:" + counted);
 }
 
 void printFailures(const Console& console, const CampaignSummary& summary, const PasteCommand& command) {

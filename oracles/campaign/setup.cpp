@@ -105,6 +105,10 @@ RunnerOptions runnerOptions(const CampaignOptions& options, const std::string& r
 }
 
 void tally(CampaignSummary& summary, const CaseResult& result) {
+  for (const ShareTrace& share : result.shares) {
+    summary.lane_shares[share.name].hits += share.hits;
+    summary.lane_shares[share.name].of += share.of;
+  }
   std::map<std::string, double> seconds;
   for (const auto& [lane, used] : result.lane_seconds) {
     seconds[lane] += used;

@@ -157,6 +157,12 @@ json CampaignSummary::toJson() const {
       shares[trait] = share(count);
     }
   }
+  json& counted = to["lane_shares"] = json::object();
+  for (const auto& [name, lane_share] : lane_shares) {
+    counted[name] = {lane_share.hits, lane_share.of};
+    shares[name] =
+        lane_share.of != 0 ? static_cast<double>(lane_share.hits) / static_cast<double>(lane_share.of) : 0.0;
+  }
   json& by_oracle = to["oracles"] = json::object();
   for (const auto& [oracle, lanes_of_it] : oracles) {
     for (const auto& [lane, tally] : lanes_of_it) {
@@ -201,6 +207,11 @@ Result<CampaignSummary> readSummary(const json& from) {
     summary.skipped = from.at("skipped").get<std::map<std::string, uint64_t>>();
     summary.seconds = from.at("seconds");
     summary.traits = from.at("traits").get<std::map<std::string, uint64_t>>();
+    if (from.contains("lane_shares")) {
+      for (const auto& [name, counts] : from.at("lane_shares").items()) {
+        summary.lane_shares[name] = {counts.at(0), counts.at(1)};
+      }
+    }
     for (const auto& [oracle, lanes_of_it] : from.at("oracles").items()) {
       for (const auto& [lane, tally] : lanes_of_it.items()) {
         summary.oracles[oracle][lane] = tallyFromJson(tally);

@@ -57,6 +57,11 @@ struct CampaignSummary {
   uint64_t passed = 0, failed = 0, flaky = 0;
   std::map<std::string, uint64_t> skipped;  // whole cases, by reason
   std::map<std::string, uint64_t> traits;   // cases that have the trait (generators/generate/generate.h)
+  struct LaneShare {
+    uint64_t hits = 0, of = 0;
+    bool operator==(const LaneShare&) const = default;
+  };
+  std::map<std::string, LaneShare> lane_shares;  // what lanes count (oracles/trace.h): "answered", "pruned"
   std::map<std::string, std::map<std::string, OracleLaneTally>> oracles;  // oracle, lane
   std::vector<FailureGroup> failures;                                     // by first case
   double seconds = 0;

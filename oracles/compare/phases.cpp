@@ -15,12 +15,15 @@ namespace {
 
 // Gravest first.
 constexpr FailureKind kGravity[] = {
-    FailureKind::throws,        FailureKind::not_throws,     FailureKind::wrong_error,
-    FailureKind::shape,         FailureKind::dtype,          FailureKind::value,
-    FailureKind::mutation,      FailureKind::undefined_grad, FailureKind::grad,
-    FailureKind::hook_count,    FailureKind::hook_arg,       FailureKind::hook_order,
-    FailureKind::requires_grad, FailureKind::leaf,           FailureKind::alias,
-    FailureKind::stride,
+    FailureKind::invalid_graph, FailureKind::unsound_profile,
+    FailureKind::throws,        FailureKind::not_throws,
+    FailureKind::wrong_error,   FailureKind::shape,
+    FailureKind::dtype,         FailureKind::value,
+    FailureKind::mutation,      FailureKind::undefined_grad,
+    FailureKind::grad,          FailureKind::hook_count,
+    FailureKind::hook_arg,      FailureKind::hook_order,
+    FailureKind::requires_grad, FailureKind::leaf,
+    FailureKind::alias,         FailureKind::stride,
 };
 
 size_t gravity(FailureKind kind) {

@@ -2,13 +2,14 @@
 #pragma once
 #include <torch/csrc/jit/runtime/interpreter.h>
 
+#include "engine/ir/interpretable.h"
 #include "oracles/exec/execute.h"
 
 namespace faultline {
 
 class InterpretedProgram : public LaneProgram {
  public:
-  explicit InterpretedProgram(const std::shared_ptr<torch::jit::Graph>& graph) : code_(graph, "faultline") {}
+  explicit InterpretedProgram(const std::shared_ptr<torch::jit::Graph>& graph) : code_(interpretable(graph), "faultline") {}
   void run(torch::jit::Stack& stack) override { torch::jit::InterpreterState(code_).run(stack); }
 
  private:

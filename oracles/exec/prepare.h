@@ -26,7 +26,7 @@ Result<PreparedCase> prepareCase(const Case& c);
 // Refuses with Unsupported a policy that nothing acts on yet.
 Result<BreakPolicy> readBreakPolicy(const Case& c, const PreparedCase& prepared);
 
-// Whether a directive of the plan has no actor yet: passes, several ranks, profile recording.
+// Whether a directive of the plan has no actor yet: passes, several ranks.
 bool planIsSupported(const Plan& plan);
 
 // Our own, and not the engine's, since the engine's is under test. Changes the graph; subgraphs are not

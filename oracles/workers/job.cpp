@@ -69,7 +69,10 @@ Judgement judgementFromJson(const json& from) {
 }
 
 json resultToJson(const CaseResult& result) {
-  json to{{"judgements", json::array()}, {"seconds", result.lane_seconds}};
+  json to{{"judgements", json::array()}, {"seconds", result.lane_seconds}, {"shares", json::array()}};
+  for (const ShareTrace& share : result.shares) {
+    to["shares"].push_back({share.name, share.hits, share.of});
+  }
   if (!result.skip.empty()) {
     to["skip"] = result.skip;
   }
@@ -86,6 +89,9 @@ CaseResult resultFromJson(const json& from) {
     result.judgements.push_back(judgementFromJson(judgement));
   }
   result.lane_seconds = from.at("seconds").get<std::vector<std::pair<std::string, double>>>();
+  for (const json& share : from.at("shares")) {
+    result.shares.push_back({share.at(0), share.at(1), share.at(2)});
+  }
   return result;
 }
 

@@ -11,7 +11,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(Lanes, WordsAreNamesOrGroupsEachOnceInTableOrder) {
-  EXPECT_THAT(*resolveLanes({"stock", "engine", "engine.broken"}), ElementsAre("engine.broken", "stock"));
+  EXPECT_THAT(*resolveLanes({"stock", "engine", "engine.broken"}),
+              ElementsAre("engine.broken", "engine.removed", "engine.profiled", "stock"));
   EXPECT_THAT(*resolveLanes({}), ElementsAre());
 }
 
@@ -22,7 +23,8 @@ TEST(Lanes, AnUnknownWordNamesTheNearest) {
 }
 
 TEST(Lanes, EachCanBeMade) {
-  for (const char* name : {"reference", "engine.broken", "engine.stitched", "stock"}) {
+  for (const char* name :
+       {"reference", "engine.broken", "engine.removed", "engine.profiled", "engine.stitched", "stock"}) {
     ASSERT_NE(findLane(name), nullptr) << name;
     EXPECT_NE(findLane(name)->make(), nullptr) << name;
   }

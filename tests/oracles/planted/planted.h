@@ -7,19 +7,26 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <torch/csrc/jit/ir/ir.h>
 
+#include "engine/profile/apply.h"
+#include "engine/support/check.h"
+#include "oracles/exec/profile_passes.h"
 #include "oracles/lane.h"
 
 namespace faultline::planted {
 
 struct Bug {
-  std::string name;                                // "wrong_value"
-  std::string lane;                                // the lane it wraps
-  std::string group;                               // of the wrapped lane, as signatures show it
-  std::string oracle;                              // that must catch it
-  std::string signature;                           // with which
-  std::function<Case(const Case&)> before;         // what the lane is given instead; may be empty
-  std::function<void(const Case&, Trace&)> after;  // what is done to its trace; may be empty
+  std::string name;                                  // "wrong_value"
+  std::string lane;                                  // the lane it wraps
+  std::string group;                                 // of the wrapped lane, as signatures show it
+  std::string oracle;                                // that must catch it
+  std::string signature;                             // with which
+  std::function<Case(const Case&)> before;           // what the lane is given instead; may be empty
+  std::function<void(const Case&, Trace&)> after;    // what is done to its trace; may be empty
+  std::function<std::unique_ptr<Lane>()> make = {};  // the lane with a wrong part; empty: the lane itself
+  std::vector<std::string> features =
+      {};  // that cases are generated with, where the usual mix has them too rarely
   std::string laneName() const { return lane + "+" + name; }
 };
 
@@ -173,9 +180,122 @@ inline void halveArguments(std::vector<HookTrace>& hooks) {
   }
 }
 
+namespace profile_bugs {
+
+namespace attr = torch::jit::attr;
+namespace prim = torch::jit::prim;
+
+inline void collect(torch::jit::Block* block, std::vector<Node*>& into) {
+  for (Node* node : block->nodes()) {
+    if (node->kind() == prim::profile) into.push_back(node);
+    for (torch::jit::Block* inner : node->blocks()) collect(inner, into);
+    if (node->hasAttribute(attr::Subgraph)) collect(node->g(attr::Subgraph)->block(), into);
+  }
+}
+
+// What a pass does that wants one node per value: where there is a clone, the original goes.
+inline void move(const std::shared_ptr<Graph>& graph) {
+  std::vector<Node*> before;
+  collect(graph->block(), before);
+  propagateProfileNode(graph);
+  std::vector<Node*> after;
+  collect(graph->block(), after);
+  if (after.size() == before.size()) return;
+  for (Node* node : before) {
+    node->output()->replaceAllUsesWith(node->input());
+    node->destroy();
+  }
+  after.clear();
+  collect(graph->block(), after);
+  for (Node* node : after) node->removeAttribute(c10::Symbol::attr("faultline_clone"));
+}
+
+// The use at which the first operand of a join is read; of a value that is no join, nothing.
+inline std::optional<Use> firstOperand(const torch::jit::Value* value) {
+  while (value->node()->kind() == prim::profile) value = value->node()->input();
+  Node* node = const_cast<Node*>(value->node());
+  if (node->kind() == prim::If) return Use(node->blocks()[0]->return_node(), value->offset());
+  if (node->kind() == prim::Loop) return Use(node, value->offset() + 2);
+  if (node->kind() != prim::Param || value->offset() == 0) return std::nullopt;
+  Node* owner = node->owningBlock()->owningNode();
+  if (owner == nullptr || owner->kind() != prim::Loop) return std::nullopt;
+  return Use(owner, value->offset() + 1);
+}
+
+// Where a join leaves requires_grad open, what is found first counts.
+inline std::vector<ProfileLookup> firstFound(const Graph& graph, const std::vector<Use>& uses) {
+  std::vector<ProfileLookup> lookups = engineProfilePasses().lookup(graph, uses);
+  const ProfileIndex index(graph);
+  for (size_t i = 0; i < uses.size(); ++i) {
+    const auto operand = firstOperand(uses[i].user->input(uses[i].offset));
+    if (operand && !lookups[i].requires_grad.known()) {
+      lookups[i].requires_grad = index.lookup(*operand).requires_grad;
+    }
+  }
+  return lookups;
+}
+
+// `Tensor` on a node that never ran, read as if it said something.
+inline void believeUnseen(ProfileLookup& lookup) {
+  if (lookup.state != ProfileState::Unseen) return;
+  lookup.type = c10::TensorType::get();
+  lookup.defined.state = FieldState::Value;
+  lookup.defined.value = true;
+}
+
+inline std::vector<ProfileLookup> unseenBelieved(const Graph& graph, const std::vector<Use>& uses) {
+  std::vector<ProfileLookup> lookups = engineProfilePasses().lookup(graph, uses);
+  for (ProfileLookup& lookup : lookups) believeUnseen(lookup);
+  return lookups;
+}
+
+// As libtorch's own: subgraphs are not entered.
+inline void removeAround(torch::jit::Block* block) {
+  for (auto it = block->nodes().begin(); it != block->nodes().end();) {
+    Node* node = *it;
+    ++it;
+    for (torch::jit::Block* inner : node->blocks()) removeAround(inner);
+    if (node->kind() != prim::profile) continue;
+    node->output()->replaceAllUsesWith(node->input());
+    node->destroy();
+  }
+}
+
+inline Result<SpecialisedProgram> applyUnguarded(const std::shared_ptr<Graph>& graph) {
+  auto plan = planBreaks(*graph, BreakPolicy::none());
+  if (!plan) return tl::make_unexpected(plan.error());
+  const KnownGradients known = profile::knownGradients(*graph);
+  ApplyReport report;
+  auto compiled = compileSpecialised(graph, *plan, {known, Guard::None}, report);
+  if (!compiled) return tl::make_unexpected(compiled.error());
+  return SpecialisedProgram{[program = *compiled](torch::jit::Stack& stack) { program.run(stack); },
+                            report.pruned};
+}
+
+template <class Change>
+auto removedLane(Change change) {
+  return [=]() -> std::unique_ptr<Lane> {
+    ProfilePasses passes = engineProfilePasses();
+    change(passes);
+    return makeRemovedLane(std::move(passes));
+  };
+}
+
+template <class Change>
+auto profiledLane(Change change) {
+  return [=]() -> std::unique_ptr<Lane> {
+    ProfilePasses passes = engineProfilePasses();
+    change(passes);
+    return makeProfiledLane(std::move(passes));
+  };
+}
+
+}  // namespace profile_bugs
+
 class PlantedLane : public Lane {
  public:
-  explicit PlantedLane(const Bug& bug) : bug_(bug), right_(findLane(bug.lane)->make()) {}
+  explicit PlantedLane(const Bug& bug)
+      : bug_(bug), right_(bug.make ? bug.make() : findLane(bug.lane)->make()) {}
 
   Trace execute(const Case& c, uint64_t seed) override {
     Trace trace = right_->execute(bug_.before ? bug_.before(c) : c, seed);
@@ -298,6 +418,49 @@ inline const std::vector<Bug>& bugs() {
        "hook_order/engine/hook_arg",
        {},
        onBackwardHooks(halveArguments)},
+      {"moved_node",
+       "engine.removed",
+       "engine",
+       "profile_laws",
+       "profile_laws/engine/invalid_graph/not_idempotent",
+       {},
+       {},
+       profile_bugs::removedLane([](ProfilePasses& p) { p.propagate = profile_bugs::move; })},
+      {"first_found",
+       "engine.removed",
+       "engine",
+       "profile_laws",
+       "profile_laws/engine/unsound_profile/requires_grad",
+       {},
+       {},
+       profile_bugs::removedLane([](ProfilePasses& p) { p.lookup = profile_bugs::firstFound; }),
+       // Tensors whose requires_grad differs between what goes into a join: one use in a hundred cases.
+       {"+loops", "+mixed_grad"}},
+      {"unseen_believed",
+       "engine.removed",
+       "engine",
+       "profile_laws",
+       "profile_laws/engine/unsound_profile/unseen",
+       {},
+       {},
+       profile_bugs::removedLane([](ProfilePasses& p) { p.lookup = profile_bugs::unseenBelieved; })},
+      {"removal_skips_subgraphs",
+       "engine.removed",
+       "engine",
+       "profile_laws",
+       "profile_laws/engine/invalid_graph/left_behind",
+       {},
+       {},
+       profile_bugs::removedLane(
+           [](ProfilePasses& p) { p.remove = [](Graph& g) { profile_bugs::removeAround(g.block()); }; })},
+      {"needed_gradient_pruned",
+       "engine.profiled",
+       "engine",
+       "run_equiv",
+       "run_equiv/engine/requires_grad",
+       {},
+       {},
+       profile_bugs::profiledLane([](ProfilePasses& p) { p.apply = profile_bugs::applyUnguarded; })},
   };
   return table;
 }

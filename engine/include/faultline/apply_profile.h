@@ -1,0 +1,52 @@
+// What profiles are good for: a graph whose gradients that nobody needs are left out ahead of time, because a
+// profiling run saw that their tensors do not require grad.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "faultline/graph_break.h"
+
+namespace faultline {
+
+// A tensor that comes into ops that are differentiated together.
+struct ConsumedInput {
+  std::string op;     // its first user among them
+  size_t offset = 0;  // which of that op's inputs
+  std::string why;    // of one that is not known
+};
+
+struct ApplyReport {
+  size_t parts = 0;   // runs of ops that share an autograd node
+  size_t known = 0;   // inputs of theirs whose requires_grad was retrieved
+  size_t pruned = 0;  // of these: would have got a gradient without the profile, and get none
+  std::vector<ConsumedInput> unknown;  // taken to require grad, as without a profile
+};
+
+struct ApplyOptions {
+  BreakPolicy policy = BreakPolicy::none();
+};
+
+class AppliedProfile {
+ public:
+  // As CompiledGraph::run. Each part looks at the grad mode, the dtypes and the flags of its inputs; where
+  // these are not what the profile said it runs as written, with eager autograd: wrong or stale profiles cost
+  // time, never results. Threads: any number at once.
+  void run(torch::jit::Stack& stack) const { compiled_.run(stack); }
+  const ApplyReport& report() const { return report_; }
+  const CompiledGraph& compiled() const { return compiled_; }
+
+ private:
+  friend Result<AppliedProfile> applyProfile(std::shared_ptr<Graph>, const ApplyOptions&);
+  AppliedProfile(CompiledGraph compiled, ApplyReport report)
+      : compiled_(std::move(compiled)), report_(std::move(report)) {}
+
+  CompiledGraph compiled_;
+  ApplyReport report_;
+};
+
+// Specialises `graph` on what its profile nodes say, conditional answers included, for they are guarded.
+// Does not change it; propagated or not makes no difference. Refuses what planBreaks and compile refuse.
+Result<AppliedProfile> applyProfile(std::shared_ptr<Graph> graph, const ApplyOptions& options = {});
+
+}  // namespace faultline
