@@ -217,13 +217,17 @@ compat::NodePtr RunnablePart::runCompiled(const std::shared_ptr<const PartVarian
     return nullptr;
   };
   std::vector<bool> ours(stack.size(), false);
+  std::vector<std::pair<size_t, size_t>> repeats;  // outputs that are an earlier one of ours
   InputMask reached(inputs.size(), false);
   for (size_t k : variant->real_vjps) {
     const size_t o = gradient.vjp_outputs[k];
     bool fresh = stack[o].isTensor() && stack[o].toTensor().defined() &&
                  stack[o].toTensor().is_floating_point() && !inputItIs(stack[o]);
     for (size_t earlier = 0; fresh && may_pass_through_ && earlier < o; ++earlier) {
-      fresh = !(ours[earlier] && sameObject(stack[earlier], stack[o]));
+      if (ours[earlier] && sameObject(stack[earlier], stack[o])) {
+        repeats.emplace_back(o, earlier);
+        fresh = false;
+      }
     }
     ours[o] = fresh;
     for (size_t i = 0; fresh && i < reached.size(); ++i) {
@@ -252,6 +256,9 @@ compat::NodePtr RunnablePart::runCompiled(const std::shared_ptr<const PartVarian
     }
     stack[o] = withoutViewRecord(stack[o].toTensor());
     torch::autograd::create_gradient_edge(stack[o].toTensor(), node);
+  }
+  for (const auto& [output, earlier] : repeats) {
+    stack[output] = stack[earlier];
   }
   if (any_ours) {
     size_t capture = 0;

@@ -62,7 +62,7 @@ TEST(JobReport, TravelsWithItsVerdicts) {
   result.judgements.push_back(
       {"run_equiv", "engine.broken", "engine", failure, "run_equiv/engine/throws/view_of_leaf"});
   result.lane_seconds = {{"stock", 0.5}};
-  report.results = {result, CaseResult{"reference_nondeterministic", {}, {}}};
+  report.results = {result, CaseResult{"reference_nondeterministic", {}, {}, {}}};
   const JobReport back = reportFromJson(nlohmann::json::parse(toLine(3, report))).value();
   EXPECT_EQ(back.text, report.text);
   EXPECT_EQ(back.traits, report.traits);
