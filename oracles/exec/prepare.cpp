@@ -68,7 +68,9 @@ bool willVanish(const Node* node) {
 
 void stripProfileNodes(torch::jit::Graph& graph) { stripProfileNodes(graph.block()); }
 
-bool planIsSupported(const Plan& plan) { return plan.passes.empty() && plan.ranks == 1; }
+bool planIsSupported(const Plan& plan) {
+  return plan.passes.empty() && plan.ranks == 1;
+}
 
 Result<PreparedCase> prepareCase(const Case& c) {
   PreparedCase prepared;
