@@ -152,7 +152,6 @@ class Compiler {
                                          specialisation_ ? specialisation_->guard : Guard::Variants);
       placed_part.inputs = registersOf(part.inputs);
       placed_part.outputs = registersOf(part.outputs);
-      placed_part.nodes = part.nodes;
       const RunnablePart& runnable = *placed_part.part;
       any_compiled = any_compiled || runnable.compiled();
       if (!runnable.reason().empty()) {

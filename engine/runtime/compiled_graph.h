@@ -18,7 +18,6 @@ struct PlacedPart {
   std::unique_ptr<RunnablePart> part;
   std::vector<Register> inputs, outputs;
   std::vector<Register> last_used;  // of registers made in this piece: nobody reads them after this part
-  std::vector<size_t> nodes;        // of the working copy, for the stitched graph
 };
 
 struct PlacedSegment {

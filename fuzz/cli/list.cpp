@@ -28,45 +28,38 @@ struct List {
 
 Json row(const std::string& name, const std::string& help) { return {{"name", name}, {"help", help}}; }
 
-std::vector<Json> ops() {
+// A row per item, with the fields that `fill` adds.
+template <class Items, class Fill>
+std::vector<Json> rowsOf(const Items& items, Fill fill) {
   std::vector<Json> rows;
-  for (const OpRow& op : opRows()) {
-    Json entry = row(op.name, op.help);
+  for (const auto& item : items) {
+    rows.push_back(row(item.name, item.help));
+    fill(item, rows.back());
+  }
+  return rows;
+}
+
+std::vector<Json> ops() {
+  return rowsOf(opRows(), [](const OpRow& op, Json& entry) {
     entry["schema"] = op.schema;
     entry["family"] = op.family;
     entry["operands"] = op.operands;
     entry["differentiable"] = op.differentiable;
     entry["mutates"] = op.mutates;
     entry["view"] = op.view;
-    rows.push_back(std::move(entry));
-  }
-  return rows;
+  });
 }
 
 std::vector<Json> oracles() {
-  std::vector<Json> rows;
-  for (const OracleInfo& oracle : allOracles()) {
-    Json entry = row(oracle.name, oracle.help);
-    entry["lanes"] = oracle.lanes;
-    rows.push_back(std::move(entry));
-  }
-  return rows;
+  return rowsOf(allOracles(), [](const OracleInfo& oracle, Json& entry) { entry["lanes"] = oracle.lanes; });
 }
 
 std::vector<Json> lanes() {
-  std::vector<Json> rows;
-  for (const LaneInfo& lane : allLanes()) {
-    Json entry = row(lane.name, lane.help);
-    entry["group"] = lane.group;
-    rows.push_back(std::move(entry));
-  }
-  return rows;
+  return rowsOf(allLanes(), [](const LaneInfo& lane, Json& entry) { entry["group"] = lane.group; });
 }
 
 std::vector<Json> features() {
-  std::vector<Json> rows;
-  for (const GeneratorFeature& feature : generatorFeatures()) rows.push_back(row(feature.name, feature.help));
-  return rows;
+  return rowsOf(generatorFeatures(), [](const GeneratorFeature&, Json&) {});
 }
 
 std::vector<Json> kinds() {
@@ -90,15 +83,8 @@ std::vector<Json> breaks() {
 #undef FAULTLINE_BREAK
   };
   // The sentences have a hole for the op that stands in the way.
-  for (Json& entry : rows) {
-    std::string help = entry["help"];
-    for (const auto& [hole, text] : {std::pair{" ({})", ""}, std::pair{"{}", "an op"}}) {
-      for (size_t at = help.find(hole); at != std::string::npos; at = help.find(hole)) {
-        help.replace(at, std::string_view(hole).size(), text);
-      }
-    }
-    entry["help"] = help;
-  }
+  for (Json& entry : rows)
+    entry["help"] = fmt::format(fmt::runtime(entry["help"].get<std::string>()), "an op");
   return rows;
 }
 

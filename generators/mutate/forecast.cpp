@@ -106,24 +106,29 @@ const Form& FormReader::find(const Value* value) const {
   return found == forms_.end() ? nothing : found->second;
 }
 
+Form tensorInputForm(const InputSpec& spec) {
+  Form form;
+  form.kind = Form::Kind::Tensor;
+  form.known = true;
+  form.operand.dtype = spec.dtype;
+  form.operand.sizes = spec.sizes;
+  form.operand.contiguous = !spec.strides;
+  form.operand.requires_grad = spec.requires_grad;
+  form.operand.range = rangeOfInput(spec);
+  form.leaf = spec.requires_grad && spec.leaf;
+  for (size_t i = 0; spec.strides && i < spec.strides->size() && i < spec.sizes.size(); ++i) {
+    form.repeated = form.repeated || ((*spec.strides)[i] == 0 && spec.sizes[i] > 1);
+  }
+  return form;
+}
+
 Form FormReader::inputForm(const InputSpec& spec, const std::vector<Form>& earlier) {
   Form form;
   switch (spec.kind) {
-    case InputSpec::Kind::Tensor: {
-      form.kind = Form::Kind::Tensor;
-      form.known = true;
-      form.operand.dtype = spec.dtype;
-      form.operand.sizes = spec.sizes;
-      form.operand.contiguous = !spec.strides;
-      form.operand.requires_grad = spec.requires_grad;
-      form.operand.range = rangeOfInput(spec);
+    case InputSpec::Kind::Tensor:
+      form = tensorInputForm(spec);
       form.object = form.maybe_object = form.memory = next_++;
-      form.leaf = spec.requires_grad && spec.leaf;
-      for (size_t i = 0; spec.strides && i < spec.strides->size() && i < spec.sizes.size(); ++i) {
-        form.repeated = form.repeated || ((*spec.strides)[i] == 0 && spec.sizes[i] > 1);
-      }
       return form;
-    }
     case InputSpec::Kind::SameAs:
       return spec.same_as < earlier.size() ? earlier[spec.same_as] : form;
     case InputSpec::Kind::Int:

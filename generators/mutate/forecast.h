@@ -23,6 +23,9 @@ Forecast forecastCase(const Case& c);
 // The row of a node's op; nullptr: the generator does not make it.
 const OpRow* rowOfNode(const torch::jit::Node* node);
 
+// Of an input that is a tensor of its own; which one it is, and its memory, are for the caller to number.
+Form tensorInputForm(const InputSpec& spec);
+
 // Follows one run through the graph. Arms that are not taken are read too, so that their values have forms,
 // but nothing that happens in them counts.
 class FormReader {

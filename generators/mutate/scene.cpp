@@ -113,16 +113,7 @@ std::optional<size_t> Scene::make(const TensorWish& wish) {
   if (!roomForInput()) return std::nullopt;
   InputSpec spec = drawTensorSpec(choices_, swarm_, style_, wish);
   Value* value = addInput(std::vector<InputSpec>(case_.runs.size(), spec), c10::TensorType::get());
-  Form form;
-  form.kind = Form::Kind::Tensor;
-  form.known = true;
-  form.operand.dtype = spec.dtype;
-  form.operand.sizes = spec.sizes;
-  form.operand.contiguous = !spec.strides;
-  form.operand.requires_grad = spec.requires_grad;
-  form.operand.range = rangeOfInput(spec);
-  form.leaf = spec.leaf && spec.requires_grad;
-  bring(value, form);
+  bring(value, tensorInputForm(spec));
   return tensors_.size() - 1;
 }
 
