@@ -143,6 +143,12 @@ Answer Analysis::answer(const Value* value, int32_t step) const {
   result.fact = withClone(result.fact, value, ref.id, step, result.clone);
   result.conditional =
       anyCell(pool_[result.fact], kAllFields, [](const Cell& c) { return c.speaks() && !c.covers; });
+  // What came out of a join where another arm ran does not speak of the value that this arm would have given; and
+  // no answer that the static type excludes is one.
+  if (excludes(*value->type(), pool_[result.fact])) {
+    result.fact = pool_.uniform(CellState::Nothing, reasons_.of(ReasonKind::StaticType));
+    result.conditional = false;
+  }
   return result;
 }
 

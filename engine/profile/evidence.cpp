@@ -247,4 +247,23 @@ void writeFact(Node* node, const Fact& fact, const TensorTypePtr& type) {
   }
 }
 
+bool excludes(const c10::Type& type, const Fact& fact) {
+  auto tensor = type.cast<c10::TensorType>();
+  if (!tensor) return false;
+  auto differs = [](const auto& declared, const Cell& seen, auto decode) {
+    return declared && seen.known() && decode(seen.value) != *declared;
+  };
+  auto asInt = [](int64_t v) { return v; };
+  if (differs(tensor->scalarType(), fact.dtype, [](int64_t v) { return static_cast<c10::ScalarType>(v); }))
+    return true;
+  if (differs(tensor->device(), fact.device, decodeDevice)) return true;
+  if (differs(tensor->dim(), fact.rank, [](int64_t v) { return static_cast<size_t>(v); })) return true;
+  const auto sizes = tensor->sizes();
+  if (!sizes.size() || *sizes.size() != fact.sizes.size()) return false;
+  for (size_t i = 0; i < fact.sizes.size(); ++i) {
+    if (differs(sizes[i], fact.sizes[i], asInt)) return true;
+  }
+  return false;
+}
+
 }  // namespace faultline::profile

@@ -52,4 +52,7 @@ c10::TensorTypePtr typeOf(const Fact& fact);
 // say more.
 void writeFact(Node* node, const Fact& fact, const c10::TensorTypePtr& type);
 
+// Does a value's static type exclude what was profiled?
+bool excludes(const c10::Type& type, const Fact& fact);
+
 }  // namespace faultline::profile

@@ -60,6 +60,8 @@ std::string Reasons::text(ReasonId id) const {
       return "one way into the join says nothing of it";
     case ReasonKind::NotTensor:
       return "not a tensor";
+    case ReasonKind::StaticType:
+      return "what was seen cannot have been this value: its static type excludes it";
     case ReasonKind::SharedSubgraph:
       return "the subgraph hangs on two nodes and cannot be told apart";
   }

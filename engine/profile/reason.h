@@ -29,6 +29,7 @@ enum class ReasonKind : uint8_t {
   Opaque,       // node: its results are not followed
   ArmUnknown,   // one way into a join says nothing; node: the join
   NotTensor,
+  StaticType,      // the evidence is of executions that did not come by: the static type excludes it
   SharedSubgraph,  // the subgraph hangs on two nodes: what holds for one call need not for the other
 };
 

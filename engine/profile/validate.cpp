@@ -58,26 +58,6 @@ struct Findings {
   }
 };
 
-// Does what a value's static type says exclude what was profiled?
-bool excludes(const c10::TypePtr& type, const Fact& fact) {
-  auto tensor = type->cast<c10::TensorType>();
-  if (!tensor) return false;
-  auto differs = [](const auto& declared, const Cell& seen, auto decode) {
-    return declared && seen.known() && decode(seen.value) != *declared;
-  };
-  auto asInt = [](int64_t v) { return v; };
-  if (differs(tensor->scalarType(), fact.dtype, [](int64_t v) { return static_cast<c10::ScalarType>(v); }))
-    return true;
-  if (differs(tensor->device(), fact.device, profile::decodeDevice)) return true;
-  if (differs(tensor->dim(), fact.rank, [](int64_t v) { return static_cast<size_t>(v); })) return true;
-  const auto sizes = tensor->sizes();
-  if (!sizes.size() || *sizes.size() != fact.sizes.size()) return false;
-  for (size_t i = 0; i < fact.sizes.size(); ++i) {
-    if (differs(sizes[i], fact.sizes[i], asInt)) return true;
-  }
-  return false;
-}
-
 // `outer` ran whenever `inner` did. In one block both ran equally often, and only two values contradict; from
 // an enclosing block the outer fact must contain the inner one.
 bool contradicts(const Cell& outer, const Cell& inner, bool one_block) {
@@ -149,7 +129,7 @@ void checkNode(const Analysis& analysis, int32_t index, ValidateOptions options,
     return;
   }
   const Fact fact = profile::literalFact(node);
-  if (excludes(node->input()->type(), fact)) {
+  if (profile::excludes(*node->input()->type(), fact)) {
     findings.add(Kind::static_type, node, node->input(),
                  fmt::format("{} of static type {}", describe(node), node->input()->type()->str()));
   }

@@ -23,24 +23,21 @@ std::string signatures(const std::vector<std::string>& list) {
   return list.empty() ? "pass" : fmt::format("{}", fmt::join(list, ", "));
 }
 
-// What was seen, for people: the campaign keeps the message of the first case of each signature only.
-std::string detailOf(const CampaignSummary& summary, const ReplayOutcome& outcome) {
-  for (const FailureGroup& failure : summary.failures) {
-    const auto& got = outcome.got;
-    if (failure.case_path == outcome.case_path &&
-        std::find(got.begin(), got.end(), failure.signature) != got.end()) {
-      return failure.detail;
-    }
-  }
-  return {};
-}
-
 // Each that is not as expected ends with three lines, as a failure of `fuzz` does.
 void printOutcomes(const Console& console, const CampaignSummary& summary, const ReplayFlags& flags) {
   std::map<std::string, uint64_t> counts;
   for (const ReplayOutcome& outcome : summary.outcomes) {
     ++counts[toString(outcome.kind)];
-    if (outcome.kind == ReplayOutcome::Kind::AsExpected) continue;
+    if (outcome.kind == ReplayOutcome::Kind::AsExpected) {
+      // One case alone is replayed to see it fail.
+      if (summary.cases == 1 && !outcome.got.empty()) {
+        console.line();
+        console.paragraph(
+            fmt::format("fails as expected: group {}: {}", outcome.group, signatures(outcome.got)));
+        console.line(outcome.detail);
+      }
+      continue;
+    }
     console.line();
     if (outcome.kind == ReplayOutcome::Kind::Skipped) {
       console.paragraph(
@@ -50,7 +47,7 @@ void printOutcomes(const Console& console, const CampaignSummary& summary, const
     console.paragraph(fmt::format("{}: group {}, expected {}, got {}", toString(outcome.kind), outcome.group,
                                   signatures(outcome.expected), signatures(outcome.got)));
     if (!outcome.reason.empty()) console.line(outcome.reason);
-    if (const std::string detail = detailOf(summary, outcome); !detail.empty()) console.line(detail);
+    if (!outcome.detail.empty()) console.line(outcome.detail);
     console.line(signatures(outcome.got.empty() ? outcome.expected : outcome.got));
     console.line(outcome.case_path);
     console.line(fmt::format("faultline replay {} --lane {}{}", shellQuoted(outcome.case_path), outcome.group,

@@ -133,6 +133,12 @@ ReplayOutcome Replayer::compare(const Replay& replay, const std::string& subject
   const auto concerned = [&](const Judgement& judgement) { return subjectOf(replay, judgement) == subject; };
   outcome.got = seen.always(concerned);
   const std::vector<std::string> ever = seen.ever(concerned);
+  bool unexpected = false;
+  for (const Judgement& judgement : seen.repeats.front().judgements) {
+    if (!judgement.verdict.failed() || !concerned(judgement) || unexpected) continue;
+    unexpected = std::count(outcome.expected.begin(), outcome.expected.end(), judgement.signature) == 0;
+    if (unexpected || outcome.detail.empty()) outcome.detail = judgement.verdict.message();
+  }
   const bool same = outcome.got == outcome.expected && ever == outcome.got;
   const std::string skipped = subjectSkip(replay, seen.repeats.front(), subject);
   if (same && !outcome.got.empty()) {

@@ -42,6 +42,7 @@ struct ReplayOutcome {
   };
   Kind kind = Kind::AsExpected;
   std::string case_path, group, reason;
+  std::string detail;  // the message of the first failure that is not expected, else of the first one
   std::vector<std::string> expected, got;  // signatures, sorted; empty: pass
 };
 const char* toString(ReplayOutcome::Kind kind);  // "as_expected", "new", …

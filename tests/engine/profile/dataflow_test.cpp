@@ -379,6 +379,28 @@ graph(%x : Tensor, %c : bool):
   EXPECT_EQ(lookup(graph, "aten::tan").state, ProfileState::Concrete);
 }
 
+TEST(Joins, WhatTheStaticTypeExcludesIsNoAnswerForTheArm) {
+  auto graph = graphOf(R"(
+graph(%x : Float(requires_grad=1, device=cpu), %y : Tensor, %c : bool):
+  %r : Tensor = prim::If(%c)
+    block0():
+      %s : Tensor = aten::sin(%y)
+      -> (%s)
+    block1():
+      %n : Float(requires_grad=1, device=cpu) = aten::neg(%x)
+      %m : Tensor = aten::cos(%n)
+      -> (%n)
+  %p : Tensor = prim::profile[profiled_type=Float(2, 3, strides=[3, 1], requires_grad=1, device=cpu)](%r)
+  %e : Tensor = aten::tan(%p)
+  return (%e)
+)");
+  const ProfileLookup arm = lookup(graph, "aten::cos");
+  EXPECT_EQ(arm.state, ProfileState::Unknown);
+  EXPECT_NE(arm.rank.why.find("static type"), std::string::npos);
+  propagateProfileNode(graph);
+  EXPECT_TRUE(validateProfileNode(graph));
+}
+
 TEST(Loops, AValueCarriedUnchangedIsTheInitialOne) {
   auto graph = graphOf(R"(
 graph(%x : Tensor, %n : int):
