@@ -223,6 +223,7 @@ inline std::vector<FormulaCase> formulaCases() {
        {block({4}), matrix(2, 4, 2), block({2}, 3)},
        {block({5, 3, 4}), matrix(2, 4, 2), block({2}, 3)},
        {matrix(4, 3).t(), matrix(4, 2, 2).t(), block({2}, 3)},
+       {block({5, 3, 4}).transpose(0, 1), matrix(2, 4, 2), block({2}, 3)},
        {block({5, 3, 0}), matrix(2, 0, 2), block({2}, 3)},
        {block({0, 4}), matrix(2, 4, 2), block({2}, 3)},
        {block({5, 3, 4}), matrix(0, 4, 2), block({0}, 3)}});
