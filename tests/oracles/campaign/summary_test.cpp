@@ -84,7 +84,7 @@ TEST(ExitCode, OfReplayCountsWhatIsNotAsExpected) {
                                                       {Kind::New, 1},
                                                       {Kind::Stale, 1},
                                                       {Kind::Changed, 1}}) {
-    summary.outcomes = {ReplayOutcome{kind, "a.case", "stock", "", {}, {}}};
+    summary.outcomes = {ReplayOutcome{kind, "a.case", "stock", "", {}, {}, {}}};
     EXPECT_EQ(summary.exitCode(), code) << toString(kind);
   }
   summary.bad_inputs.push_back(
