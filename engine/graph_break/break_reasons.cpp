@@ -24,7 +24,7 @@ std::string_view breakCode(BreakReason reason) { return rows[static_cast<size_t>
 
 RefusedCut refusedCut(BreakReason reason, std::string at, std::string_view culprit) {
   const Row& row = rows[static_cast<size_t>(reason)];
-  return {std::move(at), std::string(row.code), fmt::format(fmt::runtime(row.sentence), culprit)};
+  return {std::move(at), std::string(row.code), fmt::format(fmt::runtime(row.sentence), culprit), {}};
 }
 
 }  // namespace faultline

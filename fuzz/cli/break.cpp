@@ -2,13 +2,15 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include "faultline/graph_break.h"
 #include "faultline/ir.h"
+#include "fuzz/cli/break_picture.h"
+#include "fuzz/cli/break_policy.h"
 #include "fuzz/cli/break_report.h"
 #include "fuzz/cli/break_run.h"
+#include "fuzz/cli/break_what_if.h"
 #include "fuzz/cli/command.h"
 #include "fuzz/cli/console.h"
 #include "fuzz/cli/json.h"
@@ -20,35 +22,12 @@ namespace faultline::cli {
 namespace {
 
 struct BreakFlags {
-  std::string file, policy, timeline, json;
-  std::vector<std::string> inputs, after, force_eager;
-  std::optional<uint64_t> every;
+  std::string file, json;
+  std::vector<std::string> inputs, force_eager, what_if;
+  PolicyFlags policy;
+  PictureFlags pictures;
   bool exec = false, dry_run = false;
 };
-
-// "none", "every:N", "after:a,b".
-Result<BreakPolicy> parsePolicy(const std::string& text) {
-  const size_t colon = std::min(text.find(':'), text.size());
-  const std::string word = text.substr(0, colon);
-  const std::string argument = colon < text.size() ? text.substr(colon + 1) : "";
-  if (word == "none" && colon == text.size()) return BreakPolicy::none();
-  if (word == "every") {
-    const auto ops = parseCount(argument);
-    if (!ops) return fail(ErrorKind::Invalid, "--policy every:N: " + ops.error().message);
-    return BreakPolicy::every(*ops);
-  }
-  if (word == "after" && !argument.empty()) return BreakPolicy::after(CLI::detail::split(argument, ','));
-  return fail(ErrorKind::Invalid,
-              fmt::format("--policy: expected none, every:N or after:NAME,…, not '{}'", text));
-}
-
-Result<BreakPolicy> policyOf(const BreakFlags& flags, const Case& c, const PreparedCase& prepared) {
-  if (!flags.policy.empty()) return parsePolicy(flags.policy);
-  if (flags.every) return BreakPolicy::every(*flags.every);
-  if (!flags.after.empty()) return BreakPolicy::after(flags.after);
-  // A case brings its own plan.
-  return readBreakPolicy(c, prepared);
-}
 
 Result<CompileOptions> compileOptions(const BreakFlags& flags, size_t pieces) {
   CompileOptions options;
@@ -65,18 +44,18 @@ Result<CompileOptions> compileOptions(const BreakFlags& flags, size_t pieces) {
 }
 
 Result<ExitCode> runBreak(const BreakFlags& flags) {
-  if (flags.timeline == "-" && flags.json == "-") {
-    return fail(ErrorKind::Invalid, "--timeline -: stdout is taken by --json -");
-  }
+  if (auto free = checkPictures(flags.pictures, flags.json); !free) return tl::make_unexpected(free.error());
   const auto loaded = loadModelFile(flags.file, flags.inputs);
   if (!loaded) return tl::make_unexpected(loaded.error());
   auto prepared = prepareCase(*loaded);
   if (!prepared) return tl::make_unexpected(prepared.error());
   settleTypes(*prepared->graph, loaded->runs);
-  const auto policy = policyOf(flags, *loaded, *prepared);
+  const auto policy = policyOf(flags.policy, *loaded, *prepared);
   if (!policy) return tl::make_unexpected(policy.error());
   const auto plan = planBreaks(*prepared->graph, *policy);
   if (!plan) return tl::make_unexpected(plan.error());
+  const auto other_caps = whatIf(flags.what_if, *policy, *prepared->graph);
+  if (!other_caps) return tl::make_unexpected(other_caps.error());
   const auto options = compileOptions(flags, plan->pieces.size());
   if (!options) return tl::make_unexpected(options.error());
 
@@ -94,9 +73,16 @@ Result<ExitCode> runBreak(const BreakFlags& flags) {
     run = std::move(*done);
   }
 
-  const Console console(flags.timeline == "-" ? flags.timeline : flags.json);
+  if (auto drawn = drawPlan(flags.pictures, *prepared->graph, *plan); !drawn) {
+    return tl::make_unexpected(drawn.error());
+  }
+
+  const std::string on_stdout = pictureOnStdout(flags.pictures);
+  const Console console(on_stdout.empty() ? flags.json : on_stdout);
   Json result = planJson(*plan);
   printPlan(console, *plan);
+  describeWhatIf(*other_caps, result);
+  printWhatIf(console, *other_caps);
   if (compiled) {
     describeCompiled(*compiled, result);
     printCompiled(console, *prepared->graph, *compiled);
@@ -104,8 +90,9 @@ Result<ExitCode> runBreak(const BreakFlags& flags) {
   if (run) {
     describeRun(*run, result);
     printRun(console, *run);
-    const auto traced = writeText(flags.timeline, compiled->timeline().chromeTrace());
-    if (!traced) return tl::make_unexpected(traced.error());
+    if (auto drawn = drawTimeline(flags.pictures, compiled->timeline()); !drawn) {
+      return tl::make_unexpected(drawn.error());
+    }
   }
   const ExitCode code = !run || run->good() ? ExitCode::Clean : ExitCode::Found;
   const auto written = writeJson(flags.json, result);
@@ -118,23 +105,16 @@ Action defineBreak(CLI::App& app) {
   auto flags = std::make_shared<BreakFlags>();
   app.add_option("FILE", flags->file, "TorchScript source, a .pt archive, IR or a case")->required();
   addInput(app, flags->inputs);
-  CLI::Option* after =
-      addWords(app, "--after", flags->after, "NAME,…", "cut behind this op: linear, relu_1; repeatable");
-  CLI::Option* every = addCount(app, "--every", flags->every, "cut behind every N-th op")->excludes(after);
-  app.add_option("--policy", flags->policy,
-                 "none, every:N or after:NAME,…; default: what a case's plan says, else none")
-      ->type_name("POLICY")
-      ->excludes(after)
-      ->excludes(every);
+  addPolicy(app, flags->policy);
   CLI::Option* dry = app.add_flag("--dry-run", flags->dry_run, "only the plan: compile nothing");
   addWords(app, "--force-eager", flags->force_eager, "K,…", "treat piece K as if it could not be compiled")
       ->excludes(dry);
   CLI::Option* exec =
       app.add_flag("--exec", flags->exec, "run it with a hook on every parameter, next to eager PyTorch");
   exec->excludes(dry);
-  app.add_option("--timeline", flags->timeline, "write what happened when, as a Chrome trace; '-' is stdout")
-      ->type_name("FILE")
-      ->needs(exec);
+  addPictures(app, flags->pictures, exec);
+  addWords(app, "--what-if", flags->what_if, "BYTES,…",
+           "--policy ddp: what other caps for buckets would give");
   addJson(app, flags->json);
   app.footer(
       "  faultline break corpus/examples/mlp4.py --input 'x=float32[16,8]' \\\n"

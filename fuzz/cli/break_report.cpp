@@ -84,7 +84,16 @@ void printPlan(const Console& console, const BreakPlan& plan) {
   for (const PlannedCut& cut : plan.cuts)
     console.paragraph(fmt::format("cut after {}: {}", cut.after, cut.reason), 2);
   for (const RefusedCut& cut : plan.refused) {
-    console.paragraph(fmt::format("refused at {} ({}): {}", cut.at, cut.code, cut.reason), 2);
+    console.paragraph(fmt::format("refused at {} ({}): {}{}", cut.at, cut.code, cut.reason,
+                                  cut.instead.empty() ? "" : "; cut after " + cut.instead + " instead"),
+                      2);
+  }
+  for (size_t b = 0; b < plan.buckets.size(); ++b) {
+    const PlannedBucket& bucket = plan.buckets[b];
+    console.paragraph(
+        fmt::format("bucket {}, complete with piece {}: {} ({} bytes){}", b, bucket.piece,
+                    words(bucket.parameters), bucket.bytes, bucket.note.empty() ? "" : "; " + bucket.note),
+        2);
   }
 }
 
@@ -133,6 +142,12 @@ void printRun(const Console& console, const BreakRun& run) {
         run.hooked.size(), plural(run.hooked.size(), "parameter")));
   }
   for (const std::string& promise : run.broken_promises) console.paragraph("Hooks: " + promise);
+  for (const PieceHooks& hooks : run.hook_order) {
+    console.paragraph(fmt::format("piece {}: predicted {}; observed {}{}; {} bytes of gradients ready",
+                                  hooks.piece, words(hooks.predicted), words(hooks.observed),
+                                  hooks.as_predicted ? "" : ": NOT as predicted", hooks.bytes_ready),
+                      2);
+  }
 }
 
 Json planJson(const BreakPlan& plan) {
@@ -153,7 +168,15 @@ Json planJson(const BreakPlan& plan) {
     result["cuts"].push_back({{"after", cut.after}, {"reason", cut.reason}});
   result["refused"] = Json::array();
   for (const RefusedCut& cut : plan.refused) {
-    result["refused"].push_back({{"at", cut.at}, {"code", cut.code}, {"reason", cut.reason}});
+    result["refused"].push_back(
+        {{"at", cut.at}, {"code", cut.code}, {"reason", cut.reason}, {"instead", cut.instead}});
+  }
+  result["buckets"] = Json::array();
+  for (const PlannedBucket& bucket : plan.buckets) {
+    result["buckets"].push_back({{"parameters", bucket.parameters},
+                                 {"bytes", bucket.bytes},
+                                 {"piece", bucket.piece},
+                                 {"note", bucket.note}});
   }
   result["events"] = Json::array();
   return result;
@@ -193,6 +216,14 @@ void describeRun(const BreakRun& run, Json& result) {
                    {"hooked", run.hooked},
                    {"broken_promises", run.broken_promises},
                    {"good", run.good()}};
+  result["hook_order"] = Json::array();
+  for (const PieceHooks& hooks : run.hook_order) {
+    result["hook_order"].push_back({{"piece", hooks.piece},
+                                    {"predicted", hooks.predicted},
+                                    {"observed", hooks.observed},
+                                    {"as_predicted", hooks.as_predicted},
+                                    {"bytes_ready", hooks.bytes_ready}});
+  }
 }
 
 }  // namespace faultline::cli

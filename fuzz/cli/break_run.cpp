@@ -1,5 +1,6 @@
 #include "fuzz/cli/break_run.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -155,6 +156,40 @@ void checkPromises(const BreakPlan& plan, const Side& broken, BreakRun& result) 
   }
 }
 
+// By piece, since inside one the order is free: autograd's queue decides it.
+void compareHookOrder(const BreakPlan& plan, const Side& broken, BreakRun& result) {
+  std::map<std::string, const at::Tensor*> tensors;
+  for (const Parameter& parameter : broken.parameters) tensors[parameter.name] = &parameter.tensor;
+  int64_t bytes = 0;
+  for (const TimelineEvent& event : result.events) {
+    const bool hook = event.what == TimelineEvent::What::Hook;
+    if (!hook && event.what != TimelineEvent::What::Backward) continue;
+    auto at = std::find_if(result.hook_order.begin(), result.hook_order.end(),
+                           [&](const PieceHooks& one) { return one.piece == event.piece; });
+    if (at == result.hook_order.end()) {
+      PieceHooks added;
+      added.piece = event.piece;
+      for (size_t k = 0; k < plan.pieces.size(); ++k) {
+        for (const std::string& name : plan.pieces[k].parameters) {
+          if (static_cast<int>(k) == event.piece && tensors.count(name) && tensors[name]->grad().defined()) {
+            added.predicted.push_back(name);
+          }
+        }
+      }
+      at = result.hook_order.insert(result.hook_order.end(), std::move(added));
+    }
+    if (hook) {
+      at->observed.push_back(event.name);
+      bytes += tensors.count(event.name) ? static_cast<int64_t>(tensors[event.name]->nbytes()) : 0;
+    }
+    at->bytes_ready = bytes;
+  }
+  for (PieceHooks& hooks : result.hook_order) {
+    hooks.as_predicted = std::is_permutation(hooks.predicted.begin(), hooks.predicted.end(),
+                                             hooks.observed.begin(), hooks.observed.end());
+  }
+}
+
 }  // namespace
 
 Result<BreakRun> runBroken(const CompiledGraph& compiled, const BreakPlan& plan,
@@ -188,6 +223,7 @@ Result<BreakRun> runBroken(const CompiledGraph& compiled, const BreakPlan& plan,
   if (!result.error.empty()) return result;
   compareSides(*eager, *broken, numericProfile(*graph), result);
   checkPromises(plan, *broken, result);
+  compareHookOrder(plan, *broken, result);
   return result;
 }
 

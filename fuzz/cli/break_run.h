@@ -17,6 +17,14 @@ struct Agreement {
   bool equal = true;
 };
 
+// The hooks of one piece: which the plan says come with it, and which did, in the order they fired.
+struct PieceHooks {
+  int piece = 0;
+  std::vector<std::string> predicted, observed;
+  int64_t bytes_ready = 0;  // of gradients, when the last of them had fired
+  bool as_predicted = true;
+};
+
 struct BreakRun {
   std::string error;  // what the broken graph threw, where eager did not; the rest is then as far as it came
   bool backward = false;                     // something required grad
@@ -26,6 +34,7 @@ struct BreakRun {
   std::vector<std::string> hooked;           // parameters with a hook, in order of inputs
   std::vector<std::string> broken_promises;  // hooks that fired too often, too seldom, too early or too late
   std::vector<TimelineEvent> events;
+  std::vector<PieceHooks> hook_order;  // in the order pieces ran backward
   bool good() const { return error.empty() && loss.equal && differences.empty() && broken_promises.empty(); }
 };
 

@@ -88,6 +88,16 @@ std::vector<Json> breaks() {
   return rows;
 }
 
+std::vector<Json> policies() {
+  std::vector<Json> rows = {
+#define FAULTLINE_POLICY(Name, word, arguments, help) \
+  row(std::string_view(word).empty() ? #Name : word, help),
+#include "faultline/break_policies.def"
+#undef FAULTLINE_POLICY
+  };
+  return rows;
+}
+
 std::vector<Json> known() {
   std::vector<Json> rows;
   for (const KnownIssue& issue : knownIssues()) {
@@ -112,10 +122,10 @@ std::vector<Json> targets() {
 
 const std::vector<List>& lists() {
   static const std::vector<List> all = {
-      {"ops", {"schema"}, ops},    {"passes", {}, {}},     {"oracles", {}, oracles},
-      {"lanes", {"group"}, lanes}, {"breaks", {}, breaks}, {"hooks", {}, hooks},
-      {"features", {}, features},  {"kinds", {}, kinds},   {"known", {"signature"}, known},
-      {"targets", {}, targets},
+      {"ops", {"schema"}, ops},    {"passes", {}, {}},         {"oracles", {}, oracles},
+      {"lanes", {"group"}, lanes}, {"breaks", {}, breaks},     {"hooks", {}, hooks},
+      {"features", {}, features},  {"kinds", {}, kinds},       {"known", {"signature"}, known},
+      {"targets", {}, targets},    {"policies", {}, policies},
   };
   return all;
 }

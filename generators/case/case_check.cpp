@@ -1,8 +1,10 @@
-#include <charconv>
+#include <algorithm>
+#include <sstream>
 
 #include <fmt/format.h>
 
 #include "engine/ir/nearest.h"
+#include "faultline/break_policy.h"
 #include "faultline/ir.h"
 #include "generators/case/case_text.h"
 
@@ -53,14 +55,14 @@ Result<void> checkBreaks(const std::string& breaks, const NodeNames& names, size
   std::vector<std::string> words;
   std::istringstream stream(breaks);
   for (std::string word; stream >> word;) words.push_back(word);
-  if (words[0] == "none" && words.size() != 1) return invalid("nothing stands behind 'breaks: none'", line);
-  if (words[0] == "every") {
-    uint32_t ops = 0;
-    const char* end = words.back().data() + words.back().size();
-    auto [stopped, code] = std::from_chars(words.back().data(), end, ops);
-    if (words.size() != 2 || code != std::errc() || stopped != end || ops == 0) {
-      return invalid("expected 'every N' with N of at least 1", line);
-    }
+  if (words[0] != "after") {
+    // What begins with no policy's word is kept.
+    const std::vector<std::string> usage = BreakPolicy::usage();
+    const bool known = std::any_of(usage.begin(), usage.end(), [&](const std::string& policy) {
+      return policy.substr(0, policy.find_first_of(":[")) == words[0];
+    });
+    const auto policy = BreakPolicy::read(breaks);
+    if (known && !policy) return invalid(policy.error().message, line);
   }
   if (words[0] == "after") {
     if (words.size() == 1) return invalid("expected names of ops behind 'after'", line);

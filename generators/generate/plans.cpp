@@ -37,13 +37,17 @@ std::vector<std::string> cutNames(const Case& c) {
   return names;
 }
 
-std::vector<std::string> chooseBreaks(Case& c, Choices& choices) {
-  Choices::Span span(choices, "breaks");
-  std::vector<std::string> names = cutNames(c);
-  if (names.empty() || choices.flip(45)) {
-    c.plan.breaks = fmt::format("every {}", choices.between(1, 8));
-    return {};
+// Bytes of parameters are known where no run gives an input of another size.
+bool sizesAreKnown(const Case& c) {
+  for (const CaseRun& run : c.runs) {
+    for (size_t i = 0; i < run.inputs.size(); ++i) {
+      if (!(run.inputs[i] == c.runs[0].inputs[i])) return false;
+    }
   }
+  return true;
+}
+
+std::vector<std::string> chooseNames(Case& c, Choices& choices, const std::vector<std::string>& names) {
   std::vector<std::string> chosen;
   c.plan.breaks = "after";
   for (int64_t cuts = choices.between(1, 3); cuts > 0; --cuts) {
@@ -53,6 +57,44 @@ std::vector<std::string> chooseBreaks(Case& c, Choices& choices) {
     c.plan.breaks += " " + name;
   }
   return chosen;
+}
+
+// A bucket takes a few of the small tensors that cases have.
+std::string chooseBuckets(Choices& choices) {
+  const int64_t first = choices.between(1, 8) * 8;
+  const int64_t cap = choices.between(1, 8) * 16;
+  return fmt::format("ddp {} {}{}", first, cap, choices.flip(30) ? " ddpoptimizer" : "");
+}
+
+std::vector<std::string> chooseBreaks(Case& c, Choices& choices) {
+  Choices::Span span(choices, "breaks");
+  const std::vector<std::string> names = cutNames(c);
+  const bool sized = sizesAreKnown(c);
+  switch (choices.weighted({30, 40, 8, 8, 6, 8})) {
+    case 1:
+      if (!names.empty()) return chooseNames(c, choices, names);
+      break;
+    case 2:
+      c.plan.breaks =
+          fmt::format("balanced {} {}", choices.between(2, 6), sized && choices.flip(40) ? "bytes" : "ops");
+      return {};
+    case 3:
+      c.plan.breaks = "parameters";
+      return {};
+    case 4:
+      c.plan.breaks = "shards";
+      return {};
+    case 5:
+      if (sized) {
+        c.plan.breaks = chooseBuckets(choices);
+        return {};
+      }
+      break;
+    default:
+      break;
+  }
+  c.plan.breaks = fmt::format("every {}", choices.between(1, 8));
+  return {};
 }
 
 bool isLeafOnEveryRun(const Case& c, size_t input) {

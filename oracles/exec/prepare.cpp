@@ -68,9 +68,7 @@ bool willVanish(const Node* node) {
 
 void stripProfileNodes(torch::jit::Graph& graph) { stripProfileNodes(graph.block()); }
 
-bool planIsSupported(const Plan& plan) {
-  return plan.passes.empty() && plan.ranks == 1;
-}
+bool planIsSupported(const Plan& plan) { return plan.passes.empty() && plan.ranks == 1; }
 
 Result<PreparedCase> prepareCase(const Case& c) {
   PreparedCase prepared;
@@ -105,12 +103,11 @@ Result<PreparedCase> prepareCase(const Case& c) {
 
 Result<BreakPolicy> readBreakPolicy(const Case& c, const PreparedCase& prepared) {
   const std::vector<std::string> words = wordsOf(c.plan.breaks);
-  if (words.empty() || (words.size() == 1 && words[0] == "none")) return BreakPolicy::none();
-  if (words.size() == 2 && words[0] == "every" && words[1].size() < 10 &&
-      words[1].find_first_not_of("0123456789") == std::string::npos) {
-    return BreakPolicy::every(std::stoul(words[1]));
+  if (words.empty() || words[0] != "after") {
+    auto policy = BreakPolicy::read(c.plan.breaks);
+    if (!policy) return fail(ErrorKind::Unsupported, "nothing acts on breaks: " + policy.error().message);
+    return policy;
   }
-  if (words[0] != "after") return fail(ErrorKind::Unsupported, "nothing acts on breaks: " + c.plan.breaks);
   std::vector<std::string> names(words.begin() + 1, words.end());
   // Inlining and stripping renumber ops only where there is something to inline.
   const NodeNames before(*c.graph);

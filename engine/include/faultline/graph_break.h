@@ -12,6 +12,7 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/jit/ir/ir.h>
 
+#include "faultline/break_policy.h"
 #include "faultline/error.h"
 #include "faultline/timeline.h"
 
@@ -20,24 +21,6 @@ namespace faultline {
 using torch::jit::Graph;
 using torch::jit::Node;
 using torch::jit::Value;
-
-// Where the caller wants cuts.
-class BreakPolicy {
- public:
-  static BreakPolicy none();                                 // one piece
-  static BreakPolicy after(std::vector<std::string> names);  // behind each named op
-  static BreakPolicy every(size_t ops);                      // behind every N-th op that is not a constant
-
-  enum class Kind { None, After, Every };
-  Kind kind() const { return kind_; }
-  const std::vector<std::string>& names() const { return names_; }
-  size_t ops() const { return ops_; }
-
- private:
-  Kind kind_ = Kind::None;
-  std::vector<std::string> names_;
-  size_t ops_ = 0;
-};
 
 // An op that autodiff would get wrong, or cannot take, and that runs eagerly between compiled ops of its
 // piece.
@@ -62,10 +45,20 @@ struct PlannedCut {
   std::string reason;  // the policy's words
 };
 
+// A cut that cannot stand where it was asked for.
 struct RefusedCut {
-  std::string at;      // op name
-  std::string code;    // a row of breaks.def
-  std::string reason;  // a sentence
+  std::string at;       // op name; of a parameter that no gradient comes back to: its name
+  std::string code;     // a row of breaks.def
+  std::string reason;   // a sentence
+  std::string instead;  // op behind which the nearest legal cut stands now; empty: there is none
+};
+
+// Gradients that are sent together (BreakPolicy::buckets).
+struct PlannedBucket {
+  std::vector<std::string> parameters;  // in the order their gradients become ready
+  int64_t bytes = 0;
+  size_t piece = 0;  // whose backward completes it
+  std::string note;  // empty, or why it is not completed by a piece of its own
 };
 
 // A dry run. Plain data, plus the node ranges that `compile` needs; valid for the graph it was made from,
@@ -74,12 +67,17 @@ struct BreakPlan {
   std::vector<PlannedPiece> pieces;
   std::vector<PlannedCut> cuts;
   std::vector<RefusedCut> refused;
-  std::vector<size_t> ends;  // per piece: index behind its last top-level node
+  std::vector<PlannedBucket> buckets;  // the first to be sent first
+  std::vector<size_t> ends;            // per piece: index behind its last top-level node
 };
 
-// Refuses a policy that cannot be meant (an unknown name, N = 0) and a graph that cannot run. A cut that is
-// not legal is no error: it stands in `refused`, and the plan has fewer pieces.
+// Refuses a policy that cannot be meant (an unknown name, N = 0, bytes of a parameter of unknown size) and a
+// graph that cannot run. A cut that is not legal is no error: it stands in `refused`, with the nearest that
+// is, or the plan has fewer pieces.
 Result<BreakPlan> planBreaks(const Graph& graph, const BreakPolicy& policy);
+
+// The graph with a box per piece, as Graphviz text. Refuses a plan of another graph.
+Result<std::string> planDot(const Graph& graph, const BreakPlan& plan);
 
 struct CompileOptions {
   // Pieces that are to be treated as if autodiff had refused them (to try the eager form).

@@ -246,13 +246,21 @@ graph(%x : Tensor, %w : Tensor):
   EXPECT_THAT(reasonOf("aten::exp_(%b)"), HasSubstr("written in place"));
 }
 
-// A graph with an op behind which no cut is made, for the row's reason, and one behind which it is.
+// A graph with a cut that is not made as asked, for the row's reason, and one that is.
 struct BreakRow {
   const char* code;
   const char* graph;
-  const char* refused;
+  const char* refused;  // policies
   const char* accepted;
+  const char* at;
+  const char* instead;
 };
+
+const char* two_products = R"(
+graph(%x : Tensor, %w : Tensor, %v : Tensor):
+  %a : Tensor = aten::mul(%x, %w)
+  %b : Tensor = aten::mul(%a, %v)
+  return (%b))";
 
 const BreakRow break_rows[] = {
     {"inside_block", R"(
@@ -265,38 +273,57 @@ graph(%x : Tensor, %flag : bool):
       -> (%x)
   %d : Tensor = aten::sin(%b)
   return (%d))",
-     "neg", "If"},
+     "after neg", "after If", "neg", "If"},
     {"constant", R"(
 graph(%x : Tensor):
   %one : int = prim::Constant[value=1]()
   %a : Tensor = aten::add(%x, %one, %one)
   %b : Tensor = aten::sin(%a)
   return (%b))",
-     "Constant", "add"},
+     "after Constant", "after add", "Constant", ""},
     {"nothing_after", R"(
 graph(%x : Tensor):
   %a : Tensor = aten::sin(%x)
   %b : Tensor = aten::cos(%a)
   %one : int = prim::Constant[value=1]()
   return (%b, %one))",
-     "cos", "sin"},
+     "after cos", "after sin", "cos", ""},
+    {"too_few_ops", two_products, "balanced 3", "balanced 2", "mul_1", ""},
+    {"one_op", two_products, "parameters", "parameters v", "mul", ""},
+    {"no_gradient", R"(
+graph(%x : Tensor, %w : Tensor):
+  %a : Tensor = aten::sin(%x)
+  %b : Tensor = aten::detach(%w)
+  %c : Tensor = aten::mul(%a, %b)
+  %d : Tensor = aten::mul(%c, %x)
+  return (%d))",
+     "parameters w", "after sin", "w", ""},
+    {"unit_ended", R"(
+graph(%x : Tensor, %w : Tensor, %v : Tensor):
+  %a : Tensor = aten::mul(%x, %w)
+  %b : Tensor = aten::mul(%a, %v)
+  %c : Tensor = aten::mul(%b, %w)
+  return (%c))",
+     "shards w v", "after mul", "mul_2", ""},
 };
 
 TEST(Plan, EachBreakReasonRefusesWhatItShouldAndNothingElse) {
   std::set<std::string> shown;
   for (const BreakRow& row : break_rows) {
     SCOPED_TRACE(row.graph);
-    const BreakPlan refused = planOf(row.graph, BreakPolicy::after({row.refused}));
-    ASSERT_EQ(refused.refused.size(), 1u);
+    const BreakPlan refused = planOf(row.graph, *BreakPolicy::read(row.refused));
+    ASSERT_THAT(refused.refused, testing::Not(IsEmpty()));
     EXPECT_EQ(refused.refused[0].code, row.code);
-    EXPECT_EQ(refused.refused[0].at, row.refused);
+    EXPECT_EQ(refused.refused[0].at, row.at);
+    EXPECT_EQ(refused.refused[0].instead, row.instead);
     EXPECT_THAT(refused.refused[0].reason, testing::Not(HasSubstr("{}")));
-    EXPECT_EQ(refused.pieces.size(), 1u);
-    const BreakPlan accepted = planOf(row.graph, BreakPolicy::after({row.accepted}));
+    const BreakPlan accepted = planOf(row.graph, *BreakPolicy::read(row.accepted));
     EXPECT_THAT(accepted.refused, IsEmpty());
     EXPECT_EQ(accepted.pieces.size(), 2u);
     shown.insert(row.code);
   }
+  // Only a mark in the source can stand before the first op: policies_test.
+  shown.insert("nothing_before");
   const std::set<std::string> codes = {
 #define FAULTLINE_BREAK(code, sentence) #code,
 #include "engine/graph_break/breaks.def"

@@ -111,7 +111,7 @@ TEST(Break, ADryRunCompilesNothing) {
 
 TEST(Break, UnknownNamesPoliciesAndPiecesAreRefused) {
   expectUsageError(faultline(mlp({"--after", "rleu_1"})), "relu_1");
-  expectUsageError(faultline(mlp({"--policy", "sometimes"})), "expected none, every:N or after:NAME");
+  expectUsageError(faultline(mlp({"--policy", "sometimes"})), "expected one of none, after:NAME");
   expectUsageError(faultline(mlp({"--policy", "every:0"})), "0");
   expectUsageError(faultline(mlp({"--force-eager", "7"})), "--force-eager 7");
 }
@@ -119,6 +119,70 @@ TEST(Break, UnknownNamesPoliciesAndPiecesAreRefused) {
 TEST(Break, AProgramThatThrowsInEagerIsBadInput) {
   expectUsageError(faultline({"break", "corpus/examples/mlp4.py", "--input", "x=float32[16,9]", "--exec"}),
                    "throws in eager PyTorch");
+}
+
+TEST(Break, DdpBucketsAndOtherCaps) {
+  const Outcome& outcome = faultline(mlp({"--policy", "ddp", "--first-bucket-bytes", "200", "--bucket-bytes",
+                                          "1000", "--what-if", "1,100000", "--dry-run", "--json", "-"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = outcome.json();
+  ASSERT_EQ(json.at("buckets").size(), 4u);
+  EXPECT_EQ(json.at("buckets")[0].at("parameters"), (Json{"b3", "w3"}));
+  EXPECT_EQ(json.at("buckets")[1].at("parameters"), (Json{"b2", "w2"}));
+  EXPECT_EQ(json.at("pieces").size(), 4u);
+  ASSERT_EQ(json.at("what_if").size(), 2u);
+  EXPECT_EQ(json.at("what_if")[0].at("buckets").size(), 7u);
+  EXPECT_EQ(json.at("what_if")[1].at("buckets").size(), 2u);
+
+  const Json compat =
+      faultline(mlp({"--policy", "ddp:200,1000", "--compat", "ddpoptimizer", "--dry-run", "--json", "-"}))
+          .json();
+  EXPECT_EQ(compat.at("buckets")[0].at("parameters"), (Json{"w3", "b3"}));
+  expectUsageError(faultline(mlp({"--bucket-bytes", "5"})), "--policy ddp");
+  expectUsageError(faultline(mlp({"--what-if", "5"})), "--policy ddp");
+}
+
+TEST(Break, DrawsTheGraphAndTheTimeline) {
+  const Outcome& outcome =
+      faultline(cut({"--exec", "--dot", scratchPath("broken.dot"), "--svg", scratchPath("broken.svg"),
+                     "--timeline-svg", scratchPath("time.svg")}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string dot = readWhole(scratchPath("broken.dot"));
+  for (const char* expected : {"cluster_2", "piece 1", "relu_1", "digraph"}) {
+    EXPECT_NE(dot.find(expected), std::string::npos) << expected;
+  }
+  EXPECT_NE(readWhole(scratchPath("broken.svg")).find("<svg"), std::string::npos);
+  // Each hook stands to the right of the bar of its piece and to the left of the next that runs backward.
+  const std::string svg = readWhole(scratchPath("time.svg"));
+  auto placeOf = [&](const std::string& title) {
+    const size_t at = svg.find("<title>" + title);
+    EXPECT_NE(at, std::string::npos) << title;
+    return at;
+  };
+  auto numberBefore = [&](size_t at, const std::string& attribute) {
+    const size_t begin = svg.rfind(attribute + "=\"", at) + attribute.size() + 2;
+    return std::stod(svg.substr(begin));
+  };
+  const double last_bar = numberBefore(placeOf("backward of piece 2"), " x");
+  const double earlier_bar = numberBefore(placeOf("backward of piece 1"), " x");
+  const size_t hook = placeOf("w3 at");
+  const double tick = std::stod(svg.substr(svg.find("x1=\"", hook) + 4));
+  EXPECT_LT(last_bar, tick);
+  EXPECT_LT(tick, earlier_bar);
+}
+
+TEST(Break, HooksComeAsThePlanPredicts) {
+  const Json json = faultline(cut({"--exec", "--json", "-"})).json();
+  ASSERT_EQ(json.at("hook_order").size(), 3u);
+  int64_t before = 0;
+  for (size_t i = 0; i < 3; ++i) {
+    const Json& hooks = json.at("hook_order")[i];
+    EXPECT_EQ(hooks.at("piece"), 2 - static_cast<int>(i));
+    EXPECT_TRUE(hooks.at("as_predicted"));
+    EXPECT_EQ(hooks.at("observed").size(), hooks.at("predicted").size());
+    EXPECT_GT(hooks.at("bytes_ready"), before);
+    before = hooks.at("bytes_ready");
+  }
 }
 
 }  // namespace

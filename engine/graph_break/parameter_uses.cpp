@@ -1,0 +1,109 @@
+#include "engine/graph_break/parameter_uses.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/autodiff/differentiability.h"
+#include "engine/ir/nearest.h"
+
+namespace faultline {
+
+namespace {
+
+std::optional<int64_t> bytesOf(const c10::TensorType& type) {
+  const auto sizes = type.sizes().concrete_sizes();
+  if (!sizes || !type.scalarType()) {
+    return std::nullopt;
+  }
+  auto bytes = static_cast<int64_t>(c10::elementSize(*type.scalarType()));
+  for (int64_t size : *sizes) {
+    bytes *= size;
+  }
+  return bytes;
+}
+
+// Top-level nodes that a backward from all results of the graph may come to.
+std::vector<bool> reachedNodes(const GraphFacts& facts) {
+  const WorkingCopy& work = facts.work;
+  std::vector<bool> reached(work.nodes.size(), false);
+  for (size_t i = work.nodes.size(); i-- > 0;) {
+    const Node* node = work.nodes[i];
+    // What it writes may be read through another name.
+    bool any = facts.nodes[i].barrier;
+    for (size_t k = 0; !any && k < node->outputs().size(); ++k) {
+      if (!carriesGradient(node, k) || !mayHoldTensor(*node->outputs()[k]->type())) {
+        continue;
+      }
+      const auto& uses = node->outputs()[k]->uses();
+      any = std::any_of(uses.begin(), uses.end(), [&](const torch::jit::Use& use) {
+        return use.user == work.graph->return_node() ||
+               (reached[work.topLevel(use.user)] && passesGradient(use.user, use.offset));
+      });
+    }
+    reached[i] = any;
+  }
+  return reached;
+}
+
+}  // namespace
+
+std::vector<ParameterUse> parameterUses(const GraphFacts& facts) {
+  const WorkingCopy& work = facts.work;
+  const std::vector<bool> reached = reachedNodes(facts);
+  std::vector<ParameterUse> result;
+  for (const Value* input : work.graph->inputs()) {
+    auto type = work.input_types[input->offset()]->cast<c10::TensorType>();
+    if (!type || !type->requiresGrad().value_or(true)) {
+      continue;
+    }
+    ParameterUse parameter;
+    parameter.input = input->offset();
+    parameter.name = work.input_names[input->offset()];
+    parameter.bytes = bytesOf(*type);
+    parameter.dtype = type->scalarType();
+    parameter.device = type->device();
+    for (const auto& use : input->uses()) {
+      if (use.user == work.graph->return_node() || !passesGradient(use.user, use.offset)) {
+        continue;
+      }
+      const size_t at = work.topLevel(use.user);
+      const size_t operand = use.user == work.nodes[at] ? use.offset : 0;
+      if (reached[at] && (at < parameter.first || (at == parameter.first && operand < parameter.operand))) {
+        parameter.first = at;
+        parameter.operand = operand;
+      }
+    }
+    result.push_back(std::move(parameter));
+  }
+  return result;
+}
+
+std::vector<ParameterUse> inReadyOrder(std::vector<ParameterUse> uses) {
+  uses.erase(
+      std::remove_if(uses.begin(), uses.end(), [](const ParameterUse& use) { return use.first == SIZE_MAX; }),
+      uses.end());
+  std::stable_sort(uses.begin(), uses.end(), [](const ParameterUse& a, const ParameterUse& b) {
+    return a.first != b.first ? a.first > b.first : a.operand > b.operand;
+  });
+  return uses;
+}
+
+const ParameterUse* findParameter(const std::vector<ParameterUse>& uses, const std::string& name) {
+  auto it = std::find_if(uses.begin(), uses.end(), [&](const ParameterUse& use) { return use.name == name; });
+  return it == uses.end() ? nullptr : &*it;
+}
+
+tl::unexpected<Error> unknownParameter(const std::vector<ParameterUse>& uses, const std::string& name) {
+  std::vector<std::string> names;
+  for (const ParameterUse& use : uses) {
+    names.push_back(use.name);
+  }
+  const std::string nearest = nearestName(name, names);
+  return fail(ErrorKind::Invalid,
+              nearest.empty()
+                  ? fmt::format("no parameter is named '{}': no input requires grad", name)
+                  : fmt::format("no parameter is named '{}'; the nearest is '{}'", name, nearest));
+}
+
+}  // namespace faultline

@@ -1,0 +1,152 @@
+// Policies that ask op by op: none, after, every, kinds, predicate.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/graph_break/policy.h"
+
+namespace faultline {
+
+BreakPolicy BreakPolicy::none() { return {}; }
+
+BreakPolicy BreakPolicy::after(std::vector<std::string> names) {
+  BreakPolicy policy;
+  policy.kind_ = Kind::After;
+  policy.names_ = std::move(names);
+  return policy;
+}
+
+BreakPolicy BreakPolicy::every(size_t ops) {
+  BreakPolicy policy;
+  policy.kind_ = Kind::Every;
+  policy.count_ = ops;
+  return policy;
+}
+
+BreakPolicy BreakPolicy::kinds(std::vector<std::string> ops) {
+  BreakPolicy policy;
+  policy.kind_ = Kind::Kinds;
+  policy.names_ = std::move(ops);
+  return policy;
+}
+
+BreakPolicy BreakPolicy::predicate(Accepts accepts) {
+  BreakPolicy policy;
+  policy.kind_ = Kind::Predicate;
+  policy.accepts_ = std::move(accepts);
+  return policy;
+}
+
+Result<BreakPolicy> readNone(const std::vector<std::string>& words) {
+  return words.empty() ? Result<BreakPolicy>(BreakPolicy::none()) : refuseArguments("none");
+}
+
+Result<BreakPolicy> readAfter(const std::vector<std::string>& words) {
+  return words.empty() ? refuseArguments("after") : BreakPolicy::after(words);
+}
+
+Result<BreakPolicy> readEvery(const std::vector<std::string>& words) {
+  if (words.size() != 1) {
+    return refuseArguments("every");
+  }
+  auto count = readCount(words[0], "every:N with N");
+  return count ? Result<BreakPolicy>(BreakPolicy::every(*count)) : tl::make_unexpected(count.error());
+}
+
+Result<BreakPolicy> readKinds(const std::vector<std::string>& words) {
+  return words.empty() ? refuseArguments("kinds") : BreakPolicy::kinds(words);
+}
+
+Result<BreakPolicy> readPredicate(const std::vector<std::string>&) { return refuseArguments("predicate"); }
+
+Result<Wishes> wishesNone(const GraphFacts&, const BreakPolicy&) { return Wishes{}; }
+
+Result<Wishes> wishesAfter(const GraphFacts& facts, const BreakPolicy& policy) {
+  const WorkingCopy& work = facts.work;
+  Wishes wishes;
+  for (const std::string& name : policy.names()) {
+    const Node* node = work.names.find(name);
+    if (!node) {
+      const std::string nearest = work.names.nearest(name);
+      return fail(ErrorKind::Invalid,
+                  nearest.empty() ? fmt::format("no op is named '{}': the graph has none", name)
+                                  : fmt::format("no op is named '{}'; the nearest is '{}'", name, nearest));
+    }
+    const size_t top = work.topLevel(node);
+    if (work.nodes[top] != node || facts.nodes[top].constant) {
+      wishNear(facts, node, wishes);
+    } else {
+      wishes.cuts.push_back(wishAfter(facts, top, fmt::format("asked for after {}", name)));
+    }
+  }
+  return wishes;
+}
+
+Result<Wishes> wishesEvery(const GraphFacts& facts, const BreakPolicy& policy) {
+  if (policy.count() == 0) {
+    return fail(ErrorKind::Invalid, "a piece cannot have 0 ops");
+  }
+  Wishes wishes;
+  size_t ops = 0;
+  for (const NodeUse& use : facts.nodes) {
+    ops += use.constant ? 0 : 1;
+  }
+  size_t count = 0;
+  for (size_t i = 0; i < facts.nodes.size(); ++i) {
+    if (!facts.nodes[i].constant && ++count % policy.count() == 0 && count < ops) {
+      wishes.cuts.push_back(wishAfter(facts, i, fmt::format("every {} ops", policy.count())));
+    }
+  }
+  return wishes;
+}
+
+Result<Wishes> wishesKinds(const GraphFacts& facts, const BreakPolicy& policy) {
+  const WorkingCopy& work = facts.work;
+  std::vector<bool> found(policy.names().size(), false);
+  auto matches = [&](const Node* node) {
+    for (size_t k = 0; k < policy.names().size(); ++k) {
+      const std::string& kind = policy.names()[k];
+      if (kind == node->kind().toUnqualString() || kind == node->kind().toQualString()) {
+        found[k] = true;
+        return true;
+      }
+    }
+    return false;
+  };
+  Wishes wishes;
+  // Blocks are looked through too: an op there is asked for like any other.
+  for (const std::string& name : work.names.all()) {
+    const Node* node = work.names.find(name);
+    if (!matches(node)) {
+      continue;
+    }
+    const size_t top = work.topLevel(node);
+    if (work.nodes[top] != node || facts.nodes[top].constant) {
+      wishNear(facts, node, wishes);
+    } else {
+      wishes.cuts.push_back(
+          wishAfter(facts, top, fmt::format("behind every {}", node->kind().toUnqualString())));
+    }
+  }
+  for (size_t k = 0; k < found.size(); ++k) {
+    if (!found[k]) {
+      return fail(ErrorKind::Invalid, fmt::format("the graph has no op of the kind '{}'", policy.names()[k]));
+    }
+  }
+  return wishes;
+}
+
+Result<Wishes> wishesPredicate(const GraphFacts& facts, const BreakPolicy& policy) {
+  if (!policy.accepts()) {
+    return fail(ErrorKind::Invalid, "the predicate is empty");
+  }
+  Wishes wishes;
+  for (size_t i = 0; i < facts.nodes.size(); ++i) {
+    if (!facts.nodes[i].constant && policy.accepts()(*facts.work.nodes[i])) {
+      wishes.cuts.push_back(wishAfter(facts, i, "accepted by the caller's predicate"));
+    }
+  }
+  return wishes;
+}
+
+}  // namespace faultline

@@ -1,0 +1,68 @@
+#include "fuzz/cli/break_policy.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include "fuzz/cli/options.h"
+
+namespace faultline::cli {
+namespace {
+
+// "every:3" as a case says it: "every 3".
+std::string asWords(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == ':' || c == ','; }, ' ');
+  return text;
+}
+
+Result<BreakPolicy> bucketsOf(BreakPolicy policy, const PolicyFlags& flags) {
+  if (policy.kind() != BreakPolicy::Kind::Ddp) {
+    return fail(ErrorKind::Invalid,
+                "--first-bucket-bytes, --bucket-bytes and --compat belong to --policy ddp");
+  }
+  BucketOptions options = policy.bucketOptions();
+  if (flags.first_bucket_bytes) options.first_bytes = static_cast<int64_t>(*flags.first_bucket_bytes);
+  if (flags.bucket_bytes) options.bytes = static_cast<int64_t>(*flags.bucket_bytes);
+  options.as_ddpoptimizer |= !flags.compat.empty();
+  return BreakPolicy::buckets(std::move(options));
+}
+
+}  // namespace
+
+void addPolicy(CLI::App& app, PolicyFlags& flags) {
+  CLI::Option* after =
+      addWords(app, "--after", flags.after, "NAME,…", "cut behind this op: linear, relu_1; repeatable");
+  CLI::Option* every = addCount(app, "--every", flags.every, "cut behind every N-th op")->excludes(after);
+  std::string help =
+      fmt::format("{}; default: what a case's plan says, else none", fmt::join(BreakPolicy::usage(), ", "));
+  app.add_option("--policy", flags.policy, help)->type_name("POLICY")->excludes(after)->excludes(every);
+  addCount(app, "--first-bucket-bytes", flags.first_bucket_bytes,
+           "--policy ddp: when the first bucket of a dtype is full; default 1 MiB");
+  addCount(app, "--bucket-bytes", flags.bucket_bytes,
+           "--policy ddp: when later buckets are full; default 25 MiB");
+  app.add_option("--compat", flags.compat,
+                 "--policy ddp: the buckets that torch._dynamo's DDPOptimizer makes")
+      ->type_name("ddpoptimizer")
+      ->check(CLI::IsMember({"ddpoptimizer"}));
+}
+
+Result<BreakPolicy> policyOf(const PolicyFlags& flags, const Case& c, const PreparedCase& prepared) {
+  Result<BreakPolicy> policy = BreakPolicy::none();
+  if (!flags.policy.empty()) {
+    policy = BreakPolicy::read(asWords(flags.policy));
+    if (!policy) return fail(ErrorKind::Invalid, "--policy: " + policy.error().message);
+  } else if (flags.every) {
+    policy = BreakPolicy::every(*flags.every);
+  } else if (!flags.after.empty()) {
+    policy = BreakPolicy::after(flags.after);
+  } else {
+    policy = readBreakPolicy(c, prepared);
+  }
+  const bool buckets = flags.first_bucket_bytes || flags.bucket_bytes || !flags.compat.empty();
+  return policy && buckets ? bucketsOf(std::move(*policy), flags) : policy;
+}
+
+}  // namespace faultline::cli
