@@ -12,37 +12,88 @@ bool carriesGradient(const Cell& dtype) {
   return c10::isFloatingType(type) || c10::isComplexType(type);
 }
 
+bool mayAdd(const Cell& fact, const Cell& said) {
+  return said.known() && !fact.speaks() && fact.state != CellState::Ended;
+}
+
+// Does a clone that says `said` know a field of which `fact` says nothing? Rarely: it was made from the
+// answer.
+bool mayAdd(const Fact& fact, const Fact& said) {
+  if (mayAdd(fact.defined, said.defined) || mayAdd(fact.dtype, said.dtype) ||
+      mayAdd(fact.device, said.device) || mayAdd(fact.requires_grad, said.requires_grad) ||
+      mayAdd(fact.rank, said.rank)) {
+    return true;
+  }
+  if (!fact.rank.known() || fact.sizes.size() != said.sizes.size()) return false;
+  for (size_t i = 0; i < said.sizes.size(); ++i) {
+    if (mayAdd(fact.sizes[i], said.sizes[i]) || mayAdd(fact.strides[i], said.strides[i])) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Analysis::Analysis(const Graph& graph, GradMode caller)
     : program_(graph), modes_(program_, caller), objects_(program_, modes_, reasons_) {
+  readNodes();
   observe();
   findDead();
   buildFlows();
 }
 
-void Analysis::observe() {
-  // Most nodes of a graph share few types.
-  std::map<std::tuple<const c10::Type*, GradMode>, FactId> plain;
+void Analysis::readNodes() {
+  profile_node_at_.assign(program_.steps().size(), -1);
+  ska::flat_hash_map<const c10::Type*, FactId> plain;
   const int32_t count = static_cast<int32_t>(program_.steps().size());
   for (int32_t i = 0; i < count; ++i) {
     const Step& step = program_.step(i);
-    if (step.kind != StepKind::Node || !isProfile(step.node) || isClone(step.node)) continue;
-    const Ref ref = objects_.ref(step.node->input());
-    if (ref.kind != RefKind::Tensor) continue;
-    const GradMode mode = modes_.at(i);
-    const c10::TensorTypePtr type = profiledType(step.node);
-    const bool marked = type == nullptr || step.node->hasAttribute(mark::fields()) ||
-                        step.node->hasAttribute(mark::inside()) || step.node->hasAttribute(mark::raw());
-    FactId fact = kNoFact;
-    if (!marked) {
-      auto [it, fresh] = plain.try_emplace({type.get(), mode}, kNoFact);
-      if (fresh) it->second = pool_.intern(factOf(step.node, mode, reasons_));
-      fact = it->second;
-    } else {
-      fact = pool_.intern(factOf(step.node, mode, reasons_));
+    if (!step.profile) continue;
+    ProfileNode read{step.node, i, marksOf(step.node)};
+    const c10::TensorTypePtr type = read.marks.typed ? profiledType(step.node) : nullptr;
+    if (type != nullptr) {
+      read.unseen = isUnseen(read.marks, type);
+      if (read.marks.fields) {
+        read.literal = pool_.intern(literalFact(step.node, read.marks, type));
+      } else {
+        FactId& known = plain.emplace(type.get(), kNoFact).first->second;
+        if (known == kNoFact) known = pool_.intern(literalFact(step.node, read.marks, type));
+        read.literal = known;
+      }
     }
-    observations_.push_back({ref.id, FlowProgram::before(i), step.control, fact, step.node});
+    profile_node_at_[static_cast<size_t>(i)] = static_cast<int32_t>(profile_nodes_.size());
+    profile_nodes_.push_back(read);
+  }
+}
+
+const ProfileNode* Analysis::profileNode(const Node* node) const {
+  if (!isProfile(node)) return nullptr;
+  const int32_t step = program_.stepOf(node);
+  return step < 0 ? nullptr : &profileNodeAt(step);
+}
+
+void Analysis::observe() {
+  ska::flat_hash_map<uint64_t, FactId> plain;  // by what stands on the node, and grad mode
+  observations_.reserve(profile_nodes_.size());
+  for (const ProfileNode& read : profile_nodes_) {
+    if (read.marks.clone) continue;
+    const Ref ref = objects_.operands(read.step)[0].ref;
+    if (ref.kind != RefKind::Tensor) continue;
+    const GradMode mode = modes_.at(read.step);
+    const auto fact = [&] {
+      const c10::TensorTypePtr type = read.literal == kNoFact ? nullptr : profiledType(read.node);
+      return pool_.intern(factOf(read.node, read.marks, type, mode, reasons_));
+    };
+    FactId seen = kNoFact;
+    if (read.literal == kNoFact || read.marks.any()) {
+      seen = fact();
+    } else {
+      const uint64_t key = static_cast<uint64_t>(read.literal) * 4 + static_cast<uint64_t>(mode);
+      auto it = plain.find(key);
+      if (it == plain.end()) it = plain.emplace(key, fact()).first;
+      seen = it->second;
+    }
+    observations_.push_back(
+        {ref.id, FlowProgram::before(read.step), program_.step(read.step).control, seen, read.node});
   }
 }
 
@@ -52,15 +103,13 @@ void Analysis::findDead() {
   const size_t count = program_.controls().size();
   dead_.assign(count, false);
   std::vector<bool> observed(count, false);
-  const int32_t steps = static_cast<int32_t>(program_.steps().size());
-  for (int32_t i = 0; i < steps; ++i) {
-    const Step& step = program_.step(i);
-    if (step.kind != StepKind::Node || !isProfile(step.node) || isClone(step.node)) continue;
-    if (profiledType(step.node) == nullptr) continue;
-    if (isUnseen(step.node)) {
-      dead_[static_cast<size_t>(step.control)] = true;
+  for (const ProfileNode& read : profile_nodes_) {
+    if (read.marks.clone || read.literal == kNoFact) continue;
+    const size_t control = static_cast<size_t>(program_.step(read.step).control);
+    if (read.unseen) {
+      dead_[control] = true;
     } else {
-      observed[static_cast<size_t>(step.control)] = true;
+      observed[control] = true;
     }
   }
   // Controls are numbered as they begin, so children come after their parents.
@@ -128,9 +177,10 @@ const Flow& Analysis::flowFor(Fields field) const {
   return *flows_[0];
 }
 
-Answer Analysis::answer(const Value* value, int32_t step) const {
+Answer Analysis::answer(int32_t step, size_t offset) const {
   Answer result;
-  const Ref ref = objects_.ref(value);
+  const Operand& operand = objects_.operands(step)[offset];
+  const Ref ref = operand.ref;
   if (ref.kind != RefKind::Tensor) {
     result.fact = pool_.uniform(CellState::Nothing, reasons_.of(ReasonKind::NotTensor));
     return result;
@@ -140,12 +190,11 @@ Answer Analysis::answer(const Value* value, int32_t step) const {
   for (size_t i = 1; i < flows_.size(); ++i) {
     result.fact = pool_.overlay(result.fact, flows_[i]->answer(ref.id, at), flows_[i]->fields());
   }
-  result.fact = withClone(result.fact, value, ref.id, step, result.clone);
-  result.conditional =
-      anyCell(pool_[result.fact], kAllFields, [](const Cell& c) { return c.speaks() && !c.covers; });
-  // What came out of a join where another arm ran does not speak of the value that this arm would have given; and
-  // no answer that the static type excludes is one.
-  if (excludes(*value->type(), pool_[result.fact])) {
+  if (operand.feed >= 0) result.fact = withClone(result.fact, operand, step, result.clone);
+  result.conditional = pool_.conditional(result.fact);
+  // What came out of a join where another arm ran does not speak of the value that this arm would have given;
+  // and no answer that the static type excludes is one.
+  if (operand.refined && excludes(*program_.step(step).node->input(offset)->type(), pool_[result.fact])) {
     result.fact = pool_.uniform(CellState::Nothing, reasons_.of(ReasonKind::StaticType));
     result.conditional = false;
   }
@@ -154,19 +203,18 @@ Answer Analysis::answer(const Value* value, int32_t step) const {
 
 // A clone answers the uses it feeds, also when the evidence it was made from is gone. It never says more than
 // that.
-FactId Analysis::withClone(FactId fact, const Value* value, int32_t root, int32_t step,
-                           const Node*& clone) const {
-  const Value* feed = value;
-  for (int hops = 0; hops < 8 && isProfile(feed->node()); ++hops) {
-    const Node* node = feed->node();
-    if (!isClone(node)) {
-      feed = node->input();
+FactId Analysis::withClone(FactId fact, const Operand& operand, int32_t step, const Node*& clone) const {
+  const int32_t root = operand.ref.id;
+  int32_t at = operand.feed;
+  for (int hops = 0; hops < 8 && at >= 0; ++hops) {
+    const ProfileNode& read = profileNodeAt(at);
+    if (!read.marks.clone) {
+      at = objects_.operands(at)[0].feed;
       continue;
     }
-    const int32_t at = program_.stepOf(node);
-    if (at < 0) break;
-    Fact said = literalFact(node);
-    const bool covers = !node->hasAttribute(mark::conditional());
+    if (read.literal == kNoFact || !mayAdd(pool_[fact], pool_[read.literal])) break;
+    Fact said = pool_[read.literal];
+    const bool covers = !read.marks.conditional;
     Fact merged = pool_[fact];
     const auto fill = [&](uint8_t fields) {
       const Flow& flow = flowFor(static_cast<Fields>(fields));
@@ -200,7 +248,7 @@ FactId Analysis::withClone(FactId fact, const Value* value, int32_t root, int32_
       }
     }
     if (added) {
-      clone = node;
+      clone = read.node;
       return pool_.intern(merged);
     }
     break;
@@ -209,9 +257,11 @@ FactId Analysis::withClone(FactId fact, const Value* value, int32_t root, int32_
 }
 
 const c10::TensorTypePtr& Analysis::typeOf(FactId fact) const {
-  auto [it, fresh] = types_.try_emplace(fact);
-  if (fresh) it->second = profile::typeOf(pool_[fact]);
-  return it->second;
+  const FactId values = pool_.values(fact);
+  if (types_.size() <= static_cast<size_t>(values)) types_.resize(pool_.size());
+  auto& type = types_[static_cast<size_t>(values)];
+  if (!type) type = profile::typeOf(pool_[values]);
+  return *type;
 }
 
 }  // namespace faultline::profile

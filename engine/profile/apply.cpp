@@ -24,7 +24,7 @@ KnownGradients knownGradients(const torch::jit::Graph& graph) {
     const int32_t step = analysis.program().stepOf(node);
     known.emplace_back(node->inputs().size());
     for (size_t i = 0; i < node->inputs().size(); ++i) {
-      const Answer answer = analysis.answer(node->input(i), step);
+      const Answer answer = analysis.answer(step, i);
       const Cell& cell = analysis.pool()[answer.fact].requires_grad;
       KnownGradient& operand = known.back()[i];
       if (cell.known()) {

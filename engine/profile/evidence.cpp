@@ -25,8 +25,6 @@ Cell observed(const std::optional<T>& field, ReasonId varies, Encode encode) {
   return {CellState::Varies, true, varies, 0};
 }
 
-int64_t asInt(int64_t v) { return v; }
-
 Fact factOfType(const TensorType& type, ReasonId varies, ReasonId silent) {
   Fact fact = uniformFact(CellState::Nothing, silent);
   const std::optional<bool> undefined = type.undefined();
@@ -35,18 +33,25 @@ Fact factOfType(const TensorType& type, ReasonId varies, ReasonId silent) {
   fact.dtype = observed(type.scalarType(), varies, [](c10::ScalarType s) { return static_cast<int64_t>(s); });
   fact.device = observed(type.device(), varies, encodeDevice);
   fact.requires_grad = observed(type.requiresGrad(), varies, [](bool b) { return static_cast<int64_t>(b); });
-  const VaryingShape<int64_t> sizes = type.sizes();
-  if (!sizes.size()) {
-    fact.rank = {CellState::Varies, true, varies, 0};
+  // As sizes() and strides(), which make lists of their own.
+  const c10::SymbolicShape& sizes = type.symbolic_sizes();
+  const Cell varying{CellState::Varies, true, varies, 0};
+  if (!sizes.rank()) {
+    fact.rank = varying;
     return fact;
   }
-  const size_t rank = *sizes.size();
+  const size_t rank = *sizes.rank();
   fact.rank = value(static_cast<int64_t>(rank));
-  const VaryingShape<int64_t> strides = type.strides();
-  const bool has_strides = strides.size() == rank;
+  fact.sizes.reserve(rank);
+  for (size_t i = 0; i < rank; ++i)
+    fact.sizes.push_back(sizes[i].is_static() ? value(sizes[i].static_size()) : varying);
+  fact.strides.assign(rank, varying);
+  const VaryingShape<Stride>& strides = type.stride_properties();
+  if (strides.size() != rank) return fact;
   for (size_t i = 0; i < rank; ++i) {
-    fact.sizes.push_back(observed(sizes[i], varies, asInt));
-    fact.strides.push_back(observed(has_strides ? strides[i] : std::nullopt, varies, asInt));
+    const std::optional<Stride>& stride = strides[i];
+    if (stride && stride->stride_index_ && stride->stride_)
+      fact.strides[*stride->stride_index_] = value(static_cast<int64_t>(*stride->stride_));
   }
   return fact;
 }
@@ -153,6 +158,21 @@ bool isTransparent(const Node* node) {
   return isProfile(node) || (isProfileIValue(node) && node->inputs().size() == node->outputs().size());
 }
 
+Marks marksOf(const Node* node) {
+  static const c10::Symbol clone = mark::clone(), conditional = mark::conditional(), inside = mark::inside(),
+                           raw = mark::raw(), fields = mark::fields();
+  Marks marks;
+  for (const c10::Symbol name : node->attributeNames()) {
+    marks.typed = marks.typed || name == attr::profiled_type;
+    marks.clone = marks.clone || name == clone;
+    marks.conditional = marks.conditional || name == conditional;
+    marks.inside = marks.inside || name == inside;
+    marks.raw = marks.raw || name == raw;
+    marks.fields = marks.fields || name == fields;
+  }
+  return marks;
+}
+
 TensorTypePtr profiledType(const Node* node) {
   if (!node->hasAttribute(attr::profiled_type) ||
       node->kindOf(attr::profiled_type) != torch::jit::AttributeKind::ty) {
@@ -163,36 +183,42 @@ TensorTypePtr profiledType(const Node* node) {
   return type->cast<TensorType>();
 }
 
-bool isUnseen(const Node* node) {
-  const TensorTypePtr type = profiledType(node);
-  return type != nullptr && !node->hasAttribute(mark::fields()) && !type->scalarType() && !type->device() &&
-         !type->dim() && !type->requiresGrad() && type->undefined() == false;
+bool isUnseen(const Marks& marks, const TensorTypePtr& type) {
+  return type != nullptr && !marks.fields && !type->scalarType() && !type->device() &&
+         !type->symbolic_sizes().rank() && !type->requiresGrad() && type->undefined() == false;
 }
 
+bool isUnseen(const Node* node) { return isUnseen(marksOf(node), profiledType(node)); }
+
 Fact factOf(const Node* node, GradMode mode, Reasons& reasons) {
-  const TensorTypePtr type = profiledType(node);
+  return factOf(node, marksOf(node), profiledType(node), mode, reasons);
+}
+
+Fact factOf(const Node* node, const Marks& marks, const TensorTypePtr& type, GradMode mode,
+            Reasons& reasons) {
   const ReasonId silent = reasons.of(ReasonKind::NotRecorded);
   if (type == nullptr) return uniformFact(CellState::Nothing, silent);
-  if (isUnseen(node)) return uniformFact(CellState::Neutral, reasons.of(ReasonKind::NeverRan));
+  if (isUnseen(marks, type)) return uniformFact(CellState::Neutral, reasons.of(ReasonKind::NeverRan));
   Fact fact = factOfType(*type, reasons.of(ReasonKind::Varies), silent);
-  if (node->hasAttribute(mark::fields())) applyFieldsMark(fact, node->ss(mark::fields()), silent);
+  if (marks.fields) applyFieldsMark(fact, node->ss(mark::fields()), silent);
   Cell& grad = fact.requires_grad;
   auto notAFact = [&](ReasonKind why) { grad = {CellState::Nothing, true, reasons.of(why), 0}; };
-  if (node->hasAttribute(mark::inside())) {
+  if (marks.inside) {
     notAFact(ReasonKind::Inside);
-  } else if (mode != GradMode::On && !node->hasAttribute(mark::raw()) && grad.state != CellState::Nothing &&
+  } else if (mode != GradMode::On && !marks.raw && grad.state != CellState::Nothing &&
              !(grad.known() && grad.value == 1)) {
     notAFact(mode == GradMode::Off ? ReasonKind::NoGrad : ReasonKind::ModeUnknown);
   }
   return fact;
 }
 
-Fact literalFact(const Node* node) {
-  const TensorTypePtr type = profiledType(node);
+Fact literalFact(const Node* node) { return literalFact(node, marksOf(node), profiledType(node)); }
+
+Fact literalFact(const Node* node, const Marks& marks, const TensorTypePtr& type) {
   if (type == nullptr) return {};
-  if (isUnseen(node)) return uniformFact(CellState::Neutral);
+  if (isUnseen(marks, type)) return uniformFact(CellState::Neutral);
   Fact fact = factOfType(*type, kNoReason, kNoReason);
-  if (node->hasAttribute(mark::fields())) applyFieldsMark(fact, node->ss(mark::fields()), kNoReason);
+  if (marks.fields) applyFieldsMark(fact, node->ss(mark::fields()), kNoReason);
   return fact;
 }
 
@@ -248,8 +274,9 @@ void writeFact(Node* node, const Fact& fact, const TensorTypePtr& type) {
 }
 
 bool excludes(const c10::Type& type, const Fact& fact) {
-  auto tensor = type.cast<c10::TensorType>();
-  if (!tensor) return false;
+  // Most values are of type Tensor and nothing more.
+  if (type.kind() != c10::TypeKind::TensorType || &type == TensorType::get().get()) return false;
+  const auto* tensor = type.castRaw<TensorType>();
   auto differs = [](const auto& declared, const Cell& seen, auto decode) {
     return declared && seen.known() && decode(seen.value) != *declared;
   };

@@ -30,18 +30,31 @@ bool isProfileIValue(const Node* node);  // any number of pairs
 // A profile node of ours or of libtorch whose only effect is to look at its input.
 bool isTransparent(const Node* node);
 
+// Which marks stand on a profile node. Asking libtorch for one attribute of ours takes a lock; this asks
+// once.
+struct Marks {
+  bool typed = false;  // has an attribute profiled_type, of whatever kind
+  bool clone = false, conditional = false, inside = false, raw = false, fields = false;
+  bool any() const { return clone || conditional || inside || raw || fields; }
+};
+Marks marksOf(const Node* node);
+
 // The profiled type, nullptr where the node has none. A profiled Optional[Tensor] type gives its element.
 c10::TensorTypePtr profiledType(const Node* node);
 // The node was never executed: no field and no marks that say otherwise.
 bool isUnseen(const Node* node);
+bool isUnseen(const Marks& marks, const c10::TensorTypePtr& type);
 
 enum class GradMode : uint8_t { Off, On, Unknown };
 
 // What `node` says of its input. `mode` is the grad mode at the node: a recorded 0 counts only where it is
 // On. An unseen node gives Neutral in every field; a node without a type gives Nothing.
 Fact factOf(const Node* node, GradMode mode, Reasons& reasons);
+Fact factOf(const Node* node, const Marks& marks, const c10::TensorTypePtr& type, GradMode mode,
+            Reasons& reasons);
 // The type and fields as they stand on the node, without judging them.
 Fact literalFact(const Node* node);
+Fact literalFact(const Node* node, const Marks& marks, const c10::TensorTypePtr& type);
 
 // Do both know the same fields with the same values? Says nothing of why others are not known.
 bool sameValues(const Fact& a, const Fact& b);

@@ -1,7 +1,6 @@
 #include "engine/profile/explain.h"
 
 #include <algorithm>
-#include <deque>
 #include <set>
 
 #include <fmt/format.h>
@@ -14,8 +13,8 @@ constexpr size_t kMostEvidence = 64;
 constexpr size_t kMostPlaces = 256;
 
 bool says(const Analysis& analysis, const Node* node, FactId fact) {
-  return isProfile(node) && profiledType(node) != nullptr &&
-         sameValues(literalFact(node), analysis.pool()[fact]);
+  const ProfileNode* read = analysis.profileNode(node);
+  return read != nullptr && read->literal != kNoFact && analysis.pool().sameValues(read->literal, fact);
 }
 
 const char* nameOfJoin(const Analysis& analysis, const State& state) {
@@ -55,11 +54,11 @@ Provenance explain(const Analysis& analysis, const Value* value, int32_t step, c
     int32_t state;
     Pos at;
   };
-  std::deque<Place> queue;  // the nearest first
+  std::vector<Place> places;  // the nearest first
   std::set<std::tuple<const Flow*, int32_t, Pos>> seen;
   auto visit = [&](const Flow* flow, int32_t state, Pos at) {
-    if (state >= 0 && seen.size() < kMostPlaces && seen.emplace(flow, state, at).second)
-      queue.push_back({flow, state, at});
+    if (state < 0 || places.size() >= kMostPlaces) return;
+    if (seen.emplace(flow, state, at).second) places.push_back({flow, state, at});
   };
   const Pos here = FlowProgram::before(step);
   const auto& flows = analysis.flows();
@@ -67,13 +66,12 @@ Provenance explain(const Analysis& analysis, const Value* value, int32_t step, c
     const Flow& flow = *flows[i];
     if (flow.pool().speaks(flow.answer(ref.id, here))) visit(&flow, flow.epoch(ref.id, here), here);
   }
-  while (!queue.empty() && result.evidence.size() < kMostEvidence) {
-    const Place place = queue.front();
-    queue.pop_front();
+  for (size_t next = 0; next < places.size() && result.evidence.size() < kMostEvidence; ++next) {
+    const Place place = places[next];
     const Flow& flow = *place.flow;
     const State& state = flow.states()[static_cast<size_t>(place.state)];
     const Trail trail = flow.trailIn(place.state, place.at);
-    const bool first = result.place.empty();
+    const bool first = result.place == nullptr;
     auto use = [&](int32_t index) {
       const Evidence& evidence = flow.evidence()[static_cast<size_t>(index)];
       if (!flow.pool().speaks(evidence.fact)) return;
@@ -105,7 +103,7 @@ Provenance explain(const Analysis& analysis, const Value* value, int32_t step, c
     }
     if (covered != kNoFact && flow.pool().complete(covered, flow.fields())) continue;
     if (!flow.pool().silent(state.in) && !state.parts.empty() && flow.pool().speaks(state.in)) {
-      if (result.place.empty()) result.place = nameOfJoin(analysis, state);
+      if (result.place == nullptr) result.place = nameOfJoin(analysis, state);
       for (const StatePart& part : state.parts) {
         if (part.arm >= 0 && analysis.isDead(part.arm)) continue;
         visit(&flow, part.state, part.at);
@@ -113,7 +111,7 @@ Provenance explain(const Analysis& analysis, const Value* value, int32_t step, c
     }
     if (trail.post_dominating >= 0) {
       const Evidence& next = flow.evidence()[static_cast<size_t>(trail.post_dominating)];
-      if (result.place.empty() && flow.pool().speaks(next.onwards)) {
+      if (result.place == nullptr && flow.pool().speaks(next.onwards)) {
         result.place = nameOfEvidence(analysis, next, step, false);
       }
       for (int32_t e = trail.post_dominating; e >= 0; e = flow.evidence()[static_cast<size_t>(e)].after) {
@@ -126,11 +124,11 @@ Provenance explain(const Analysis& analysis, const Value* value, int32_t step, c
       if (result.evidence.size() >= kMostEvidence) break;
       use(e);
     }
-    if (result.place.empty() && !state.evidence.empty()) result.place = "nodes that do not always run";
+    if (result.place == nullptr && !state.evidence.empty()) result.place = "nodes that do not always run";
   }
   if (answer.clone != nullptr) add(answer.clone);
   if (isProfile(value->node()) && says(analysis, value->node(), answer.fact)) result.place = "direct feed";
-  if (result.place.empty() && answer.clone != nullptr) result.place = "direct feed";
+  if (result.place == nullptr && answer.clone != nullptr) result.place = "direct feed";
   return result;
 }
 
@@ -146,10 +144,11 @@ const Node* nodeSaying(const Analysis& analysis, const Value* value, const Answe
   return nullptr;
 }
 
-bool feedSays(const Analysis& analysis, const Value* value, int32_t step, const Answer& answer) {
-  const Node* feed = value->node();
-  return isProfile(feed) && feed->owningBlock() == analysis.program().step(step).place &&
-         says(analysis, feed, answer.fact);
+bool feedSays(const Analysis& analysis, int32_t step, size_t offset, const Answer& answer) {
+  const int32_t feed = analysis.objects().operands(step)[offset].feed;
+  if (feed < 0 || analysis.program().step(feed).place != analysis.program().step(step).place) return false;
+  const FactId said = analysis.profileNodeAt(feed).literal;
+  return said != kNoFact && analysis.pool().sameValues(said, answer.fact);
 }
 
 }  // namespace faultline::profile

@@ -9,7 +9,7 @@ namespace faultline::profile {
 
 struct Provenance {
   std::vector<const Node*> evidence;  // nearest first; each once
-  std::string place;
+  const char* place = nullptr;        // nullptr: nothing is known
 };
 
 Provenance explain(const Analysis& analysis, const Value* value, int32_t step, const Answer& answer);
@@ -18,7 +18,8 @@ Provenance explain(const Analysis& analysis, const Value* value, int32_t step, c
 const Node* nodeSaying(const Analysis& analysis, const Value* value, const Answer& answer,
                        const Provenance& from);
 
-// Does the node that feeds a use at `step` stand in the use's own block and say exactly the answer?
-bool feedSays(const Analysis& analysis, const Value* value, int32_t step, const Answer& answer);
+// Does the node that feeds an input of the node at `step` stand in the use's own block and say exactly the
+// answer?
+bool feedSays(const Analysis& analysis, int32_t step, size_t offset, const Answer& answer);
 
 }  // namespace faultline::profile

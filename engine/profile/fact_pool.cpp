@@ -1,5 +1,7 @@
 #include "engine/profile/fact_pool.h"
 
+#include "engine/profile/evidence.h"
+
 namespace faultline::profile {
 namespace {
 
@@ -15,6 +17,14 @@ size_t hashOf(const Fact& fact) {
   return hash;
 }
 
+size_t hashOfValues(const Fact& fact) {
+  size_t hash = fact.sizes.size();
+  forEachCell(const_cast<Fact&>(fact), kAllFields, [&](const Cell& cell) {
+    mix(hash, cell.known() ? static_cast<uint64_t>(cell.value) * 2 + 1 : 0);
+  });
+  return hash;
+}
+
 uint64_t key(FactId a, FactId b) {
   return (static_cast<uint64_t>(static_cast<uint32_t>(a)) << 32) | static_cast<uint32_t>(b);
 }
@@ -23,25 +33,46 @@ uint64_t key(FactId a, FactId b) {
 
 FactId FactPool::intern(const Fact& fact) {
   const size_t hash = hashOf(fact);
-  const auto [first, last] = by_hash_.equal_range(hash);
-  for (auto it = first; it != last; ++it) {
-    if (facts_[static_cast<size_t>(it->second)] == fact) return it->second;
+  FactId& last = by_hash_.emplace(hash, kNoFact).first->second;
+  for (FactId known = last; known != kNoFact; known = before_[static_cast<size_t>(known)]) {
+    if (facts_[static_cast<size_t>(known)] == fact) return known;
   }
   const FactId id = static_cast<FactId>(facts_.size());
+  before_.push_back(last);
+  last = id;
   facts_.push_back(fact);
-  Summary summary{false, true, 0};
+  Summary summary{false, true, 0, false, firstWithValuesOf(id)};
   for (uint8_t group : {kIdentity, kShape, kGradient}) {
     bool all = true;
     forEachCell(facts_.back(), group, [&](const Cell& cell) {
       summary.speaks = summary.speaks || cell.speaks();
       summary.silent = summary.silent && cell.state == CellState::Nothing;
+      summary.conditional = summary.conditional || (cell.speaks() && !cell.covers);
       all = all && cell.known() && cell.covers;
     });
     if (all) summary.complete = static_cast<uint8_t>(summary.complete | group);
   }
   summary_.push_back(summary);
-  by_hash_.emplace(hash, id);
   return id;
+}
+
+FactId FactPool::firstWithValuesOf(FactId id) {
+  const Fact& fact = facts_[static_cast<size_t>(id)];
+  FactId& last = by_values_.emplace(hashOfValues(fact), kNoFact).first->second;
+  before_values_.push_back(kNoFact);
+  for (FactId known = last; known != kNoFact; known = before_values_[static_cast<size_t>(known)]) {
+    if (profile::sameValues(facts_[static_cast<size_t>(known)], fact)) return known;
+  }
+  before_values_.back() = last;
+  last = id;
+  return id;
+}
+
+FactId FactPool::uniform(CellState state, ReasonId reason) {
+  if (reason != kNoReason) return intern(uniformFact(state, reason));
+  FactId& known = uniform_[static_cast<size_t>(state)];
+  if (known == kNoFact) known = intern(uniformFact(state));
+  return known;
 }
 
 FactId FactPool::pairwise(FactId a, FactId b, int op) {
@@ -69,12 +100,12 @@ FactId FactPool::pairwise(FactId a, FactId b, int op) {
 
 FactId FactPool::restrict(FactId id, uint8_t fields) {
   if (fields == kAllFields) return id;
-  auto [it, fresh] = restricted_.try_emplace(key(id, fields), kNoFact);
-  if (!fresh) return it->second;
+  auto it = restricted_.find(key(id, fields));
+  if (it != restricted_.end()) return it->second;
   Fact copy = (*this)[id];
   keepOnly(copy, fields);
   const FactId result = intern(copy);
-  restricted_[key(id, fields)] = result;
+  restricted_.emplace(key(id, fields), result);
   return result;
 }
 

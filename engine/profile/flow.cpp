@@ -130,10 +130,10 @@ void Flow::completeStates() {
     const int32_t count = static_cast<int32_t>(c_.program.steps().size());
     for (int32_t i = 0; i < count; ++i) {
       const Step& step = c_.program.step(i);
-      if (step.kind == StepKind::Close || step.kind == StepKind::CallEnd || step.kind == StepKind::BlockBegin)
-        continue;
-      for (const Value* input : step.node->inputs()) {
-        const Ref ref = c_.objects.ref(input);
+      if (!readsOperands(step.kind)) continue;
+      const size_t inputs = c_.objects.operandCount(i);
+      for (size_t k = 0; k < inputs; ++k) {
+        const Ref ref = c_.objects.operands(i)[k].ref;
         if (ref.kind == RefKind::Tensor) stateAt(ref.id, FlowProgram::before(i));
       }
     }

@@ -5,6 +5,7 @@
 // of its join: equations, solved by going down from "still anything". Evidence also flows backwards: what
 // stands after a write or a join and post-dominates it says something of the epochs before.
 #pragma once
+#include <array>
 #include <functional>
 #include <vector>
 
@@ -119,7 +120,15 @@ class Flow {
   ska::flat_hash_map<uint64_t, int32_t>
       later_states_;  // (root, version) → state, for other epochs than the first
   std::vector<std::pair<int32_t, int32_t>> unfilled_;  // (state, version)
-  mutable std::unordered_map<uint64_t, std::vector<std::pair<std::pair<FactId, FactId>, FactId>>> picked_;
+  // What pick made of (in, dominating, after, total).
+  struct Picked {
+    std::array<FactId, 4> from;
+    bool operator==(const Picked&) const = default;
+  };
+  struct PickedHash {
+    size_t operator()(const Picked& key) const;
+  };
+  mutable ska::flat_hash_map<Picked, FactId, PickedHash> picked_;
 };
 
 }  // namespace faultline::profile

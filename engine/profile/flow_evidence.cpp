@@ -238,15 +238,17 @@ void Flow::linkForwards() {
   }
 }
 
+size_t Flow::PickedHash::operator()(const Picked& key) const {
+  uint64_t hash = 0;
+  for (FactId id : key.from) hash = (hash ^ static_cast<uint32_t>(id)) * 0x9e3779b97f4a7c15ull + (hash >> 29);
+  return hash;
+}
+
 // Evidence that covers the place first: what dominates it, then what post-dominates it. Then, for whoever
 // guards, everything else that was seen of the same tensor in the same epoch.
 FactId Flow::pick(FactId in, FactId dominating, FactId after, FactId total) const {
-  const uint64_t first =
-      (static_cast<uint64_t>(static_cast<uint32_t>(in)) << 32) | static_cast<uint32_t>(dominating);
-  auto& known = picked_[first];
-  for (const auto& [key, result] : known) {
-    if (key.first == after && key.second == total) return result;
-  }
+  const Picked key{{in, dominating, after, total}};
+  if (auto it = picked_.find(key); it != picked_.end()) return it->second;
   const Fact& start = c_.pool[in];
   Fact fact = where(start, true);
   if (dominating != kNoFact) fact = refine(fact, c_.pool[dominating]);
@@ -263,7 +265,7 @@ FactId Flow::pick(FactId in, FactId dominating, FactId after, FactId total) cons
   fact = prefer(fact, rest);
   keepOnly(fact, fields_);
   const FactId result = c_.pool.intern(fact);
-  known.push_back({{after, total}, result});
+  picked_.emplace(key, result);
   return result;
 }
 

@@ -49,13 +49,12 @@ bool callsOut(const Node* node) {
   }
 }
 
+bool mayChangeGradMode(const Node* node) {
+  return node->kind() == prim::Enter || node->kind() == prim::Exit || setsGradMode(node) || callsOut(node);
+}
+
 GradModes::GradModes(const FlowProgram& program, GradMode caller) : caller_(caller) {
-  for (const Step& step : program.steps()) {
-    const Node* node = step.node;
-    changes_ = changes_ || node->kind() == prim::Enter || node->kind() == prim::Exit || setsGradMode(node) ||
-               callsOut(node);
-  }
-  if (changes_) walk(program);
+  if (program.changesGradMode()) walk(program);
 }
 
 // The mode that a bool stands for: a constant, or a mode that was saved earlier.

@@ -13,8 +13,7 @@ class GradModes {
   GradModes(const FlowProgram& program, GradMode caller);
 
   // The mode in which the node at `step` runs (before its own effect on the mode).
-  GradMode at(int32_t step) const { return changes_ ? modes_[static_cast<size_t>(step)] : caller_; }
-  bool changes() const { return changes_; }
+  GradMode at(int32_t step) const { return modes_.empty() ? caller_ : modes_[static_cast<size_t>(step)]; }
 
  private:
   void walk(const FlowProgram& program);
@@ -22,10 +21,11 @@ class GradModes {
   GradMode modeNamedBy(const FlowProgram& program, const Value* flag) const;
 
   GradMode caller_;
-  bool changes_ = false;
-  std::vector<GradMode> modes_;
+  std::vector<GradMode> modes_;  // per step; empty where nothing changes it
 };
 
+// It may leave another grad mode than it found.
+bool mayChangeGradMode(const Node* node);
 // aten::set_grad_enabled, which has no effect besides.
 bool setsGradMode(const Node* node);
 // Runs code that is not part of the program.

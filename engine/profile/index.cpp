@@ -89,8 +89,34 @@ const char* toString(ProfileState state) {
 }
 
 struct ProfileIndex::Impl {
-  explicit Impl(const Graph& graph) : analysis(graph) {}
+  explicit Impl(const Graph& graph) : analysis(graph) {
+    const auto& steps = analysis.program().steps();
+    first.assign(steps.size(), -1);
+    answers.reserve(2 * steps.size());
+    for (size_t i = 0; i < steps.size(); ++i) {
+      // Who asks what a profile node was fed with is rare.
+      if (!profile::readsOperands(steps[i].kind) || steps[i].transparent) continue;
+      first[i] = static_cast<int32_t>(answers.size());
+      const int32_t step = static_cast<int32_t>(i);
+      const size_t inputs = analysis.objects().operandCount(step);
+      for (size_t k = 0; k < inputs; ++k) {
+        const bool tensor = analysis.objects().operands(step)[k].ref.kind == profile::RefKind::Tensor;
+        answers.push_back(tensor ? analysis.answer(step, k) : Answer{});
+        if (tensor) analysis.typeOf(answers.back().fact);
+      }
+    }
+  }
+
+  Answer answer(const Use& use, int32_t step) const {
+    const int32_t begin = first[static_cast<size_t>(step)];
+    if (begin >= 0 && answers[static_cast<size_t>(begin) + use.offset].fact != profile::kNoFact)
+      return answers[static_cast<size_t>(begin) + use.offset];
+    return analysis.answer(step, use.offset);
+  }
+
   Analysis analysis;
+  std::vector<int32_t> first;   // per step: where the answers of its uses begin; -1: not asked ahead
+  std::vector<Answer> answers;  // without a fact: not a tensor
 };
 
 ProfileIndex::ProfileIndex(const Graph& graph) : impl_(std::make_unique<Impl>(graph)) {}
@@ -110,7 +136,7 @@ ProfileLookup ProfileIndex::lookup(const Use& use) const {
     return result;
   }
   const Value* value = use.user->input(use.offset);
-  const Answer answer = analysis.answer(value, step);
+  const Answer answer = impl_->answer(use, step);
   const Fact& fact = analysis.pool()[answer.fact];
   const profile::Reasons& reasons = analysis.reasons();
   fill(result.defined, fact.defined, reasons, [](int64_t v) { return v != 0; });
@@ -127,7 +153,7 @@ ProfileLookup ProfileIndex::lookup(const Use& use) const {
   result.type = analysis.typeOf(answer.fact);
   const profile::Provenance provenance = profile::explain(analysis, value, step, answer);
   for (const Node* node : provenance.evidence) result.from.push_back(const_cast<Node*>(node));
-  result.place = provenance.place;
+  if (provenance.place != nullptr) result.place = provenance.place;
   result.node = const_cast<Node*>(profile::nodeSaying(analysis, value, answer, provenance));
   if (result.type == nullptr) {
     result.why_not = result.state == ProfileState::Varies ? result.dtype.why : std::string();
@@ -138,12 +164,20 @@ ProfileLookup ProfileIndex::lookup(const Use& use) const {
   return result;
 }
 
+ProfileKnown ProfileIndex::known(const Use& use) const {
+  const Analysis& analysis = impl_->analysis;
+  const int32_t step = analysis.program().stepOf(use.user);
+  if (step < 0) return {};
+  const Answer answer = impl_->answer(use, step);
+  return {analysis.typeOf(answer.fact), answer.conditional};
+}
+
 Node* ProfileIndex::retrieve(const Use& use) const {
   const Analysis& analysis = impl_->analysis;
   const int32_t step = analysis.program().stepOf(use.user);
   if (step < 0) return nullptr;
   const Value* value = use.user->input(use.offset);
-  const Answer answer = analysis.answer(value, step);
+  const Answer answer = impl_->answer(use, step);
   if (analysis.typeOf(answer.fact) == nullptr) return nullptr;
   return const_cast<Node*>(
       profile::nodeSaying(analysis, value, answer, profile::explain(analysis, value, step, answer)));

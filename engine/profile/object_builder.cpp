@@ -73,11 +73,25 @@ void ObjectBuilder::run() {
   for (const Value* input : top->inputs())
     bind(input, fromType(input->type(), input, -1, Origin::Outside, none));
   const int32_t count = static_cast<int32_t>(program_.steps().size());
-  for (int32_t i = 0; i < count; ++i) visit(i);
+  objects_.refs_.reserve(program_.steps().size());
+  objects_.operands_.reserve(2 * program_.steps().size());
+  objects_.first_operand_.reserve(program_.steps().size() + 1);
+  for (int32_t i = 0; i < count; ++i) {
+    const Step& step = program_.step(i);
+    objects_.first_operand_.push_back(static_cast<uint32_t>(objects_.operands_.size()));
+    if (readsOperands(step.kind)) {
+      for (const Value* input : step.node->inputs()) objects_.operands_.push_back(objects_.operand(input));
+    }
+    visit(i);
+  }
+  objects_.first_operand_.push_back(static_cast<uint32_t>(objects_.operands_.size()));
 }
 
-void ObjectBuilder::bind(const Value* value, Ref ref) {
-  if (ref.kind != RefKind::Other) objects_.refs_[value] = ref;
+void ObjectBuilder::bind(const Value* value, Ref ref, int32_t feed) {
+  if (ref.kind == RefKind::Other) return;
+  const c10::Type& type = *value->type();
+  const bool refined = type.kind() == c10::TypeKind::TensorType && &type != c10::TensorType::get().get();
+  objects_.refs_[value] = {ref, feed, refined};
 }
 
 int32_t ObjectBuilder::newRoot(const Value* value, int32_t step, ReasonId reason) {
@@ -181,14 +195,16 @@ void ObjectBuilder::visit(int32_t index) {
 
 void ObjectBuilder::visitNode(int32_t index) {
   const Node* node = program_.step(index).node;
-  if (isTransparent(node)) {
-    for (size_t i = 0; i < node->outputs().size(); ++i) bind(node->output(i), get(node->input(i)));
+  if (program_.step(index).transparent) {
+    const int32_t feed = program_.step(index).profile ? index : -1;
+    for (size_t i = 0; i < node->outputs().size(); ++i) bind(node->output(i), read(index, i).ref, feed);
     return;
   }
   if (visitSpecial(index) || visitContainer(index)) return;
   // Most nodes of a graph only compute numbers.
   bool tensors = false;
-  for (const Value* input : node->inputs()) tensors = tensors || holdsTensors(input->type());
+  for (size_t i = 0; i < node->inputs().size(); ++i)
+    tensors = tensors || read(index, i).ref.kind != RefKind::Other || holdsTensors(node->input(i)->type());
   for (const Value* output : node->outputs()) tensors = tensors || holdsTensors(output->type());
   if (tensors || callsOut(node)) visitGeneric(index);
 }
@@ -293,7 +309,7 @@ void ObjectBuilder::visitGeneric(int32_t index) {
 void ObjectBuilder::visitResult(int32_t index, const ResultEffect& result, const Value* output) {
   const Node* node = program_.step(index).node;
   const ReasonId none = reasons_.of(ReasonKind::NoEvidence);
-  const Ref from = result.operand < node->inputs().size() ? get(node->input(result.operand)) : Ref{};
+  const Ref from = result.operand < node->inputs().size() ? read(index, result.operand).ref : Ref{};
   const bool of_tensor = from.kind == RefKind::Tensor;
   const bool graded = modes_.at(index) == GradMode::On;
   switch (result.kind) {

@@ -12,9 +12,9 @@ Objects::Objects(const FlowProgram& program, const GradModes& modes, Reasons& re
 
 Objects::~Objects() = default;
 
-Ref Objects::ref(const Value* value) const {
+Operand Objects::operand(const Value* value) const {
   auto it = refs_.find(value);
-  return it == refs_.end() ? Ref{} : it->second;
+  return it == refs_.end() ? Operand{} : it->second;
 }
 
 bool Objects::hasUngradedView(int32_t root) {

@@ -25,6 +25,13 @@ struct Ref {
   bool operator==(const Ref&) const = default;
 };
 
+// A value as a step reads it.
+struct Operand {
+  Ref ref;
+  int32_t feed = -1;     // the step of the profile node that gives it
+  bool refined = false;  // its static type says more than Tensor
+};
+
 enum class RootKind : uint8_t { Plain, IfResult, LoopCarried, LoopResult };
 
 struct FlowOperand {
@@ -80,7 +87,15 @@ class Objects {
   Objects(const FlowProgram& program, const GradModes& modes, Reasons& reasons);
   ~Objects();
 
-  Ref ref(const Value* value) const;
+  Ref ref(const Value* value) const { return operand(value).ref; }
+  Operand operand(const Value* value) const;
+  // What step `step`, one that reads operands, reads: one for each input of its node.
+  const Operand* operands(int32_t step) const {
+    return operands_.data() + first_operand_[static_cast<size_t>(step)];
+  }
+  size_t operandCount(int32_t step) const {
+    return first_operand_[static_cast<size_t>(step) + 1] - first_operand_[static_cast<size_t>(step)];
+  }
   const std::vector<Root>& roots() const { return roots_; }
   const std::vector<Write>& writes() const { return writes_; }
   Regions& objects() { return objects_; }
@@ -90,7 +105,10 @@ class Objects {
 
  private:
   friend class ObjectBuilder;
-  ska::flat_hash_map<const Value*, Ref> refs_;
+  ska::flat_hash_map<const Value*, Operand> refs_;
+  // Analyses walk over all operands again and again: in a row they are there at once.
+  std::vector<Operand> operands_;
+  std::vector<uint32_t> first_operand_;  // per step, and one more
   std::vector<Root> roots_;
   std::vector<Write> writes_;
   std::vector<Aggregate> aggregates_;

@@ -1,6 +1,7 @@
 #include "engine/profile/program.h"
 
-#include "engine/support/check.h"
+#include "engine/profile/evidence.h"
+#include "engine/profile/grad_mode.h"
 
 namespace faultline::profile {
 namespace {
@@ -33,13 +34,22 @@ ControlKind kindOfBlocks(const Node* node) {
 }  // namespace
 
 bool runsSubgraphInPlace(const Node* node) {
+  switch (node->kind()) {
+    case prim::DifferentiableGraph:
+    case prim::FunctionalGraph:
+    case prim::FusionGroup:
+    case prim::CudaFusionGroup:
+    case prim::TensorExprGroup:
+    case prim::TensorExprDynamicGroup:
+    case prim::oneDNNFusionGroup:
+    case prim::MKLDNNGroup:
+      break;
+    default:
+      return false;
+  }
   if (!node->hasAttribute(attr::Subgraph) || node->kindOf(attr::Subgraph) != torch::jit::AttributeKind::g)
     return false;
   if (!node->blocks().empty()) return false;
-  static const std::unordered_set<c10::Symbol> kinds = {
-      prim::DifferentiableGraph, prim::FunctionalGraph,        prim::FusionGroup,       prim::CudaFusionGroup,
-      prim::TensorExprGroup,     prim::TensorExprDynamicGroup, prim::oneDNNFusionGroup, prim::MKLDNNGroup};
-  if (kinds.count(node->kind()) == 0) return false;
   const auto& subgraph = *node->g(attr::Subgraph);
   return subgraph.inputs().size() == node->inputs().size() &&
          subgraph.outputs().size() >= node->outputs().size();
@@ -54,10 +64,10 @@ FlowProgram::FlowProgram(const Graph& graph) {
 bool FlowProgram::build(const Graph& graph) {
   steps_.clear();
   controls_.clear();
-  step_of_.clear();
+  changes_grad_mode_ = false;
   std::unordered_set<const Graph*> entered = {&graph};
   auto emit = [&](StepKind kind, const Node* node, const Block* place, int32_t control, int32_t match = -1) {
-    steps_.push_back({kind, node, place, control, match});
+    steps_.push_back({kind, false, false, false, node, place, control, match});
     return static_cast<int32_t>(steps_.size()) - 1;
   };
   auto beginControl = [&](const Node* node, const Block* block, int32_t parent, int32_t open) {
@@ -74,10 +84,10 @@ bool FlowProgram::build(const Graph& graph) {
     if (frame.next != frame.end) {
       const Node* node = *frame.next;
       ++frame.next;
+      changes_grad_mode_ = changes_grad_mode_ || mayChangeGradMode(node);
       const int32_t control = frame.control;
       if (!node->blocks().empty()) {
         const int32_t open = emit(StepKind::Open, node, frame.block, control);
-        step_of_[node] = open;
         const int32_t inner = beginControl(node, node->blocks()[0], control, open);
         stack.push_back(frameFor(node->blocks()[0], inner, open, 0, false));
       } else if (runsSubgraphInPlace(node) && !isShared(node->g(attr::Subgraph).get())) {
@@ -87,10 +97,13 @@ bool FlowProgram::build(const Graph& graph) {
           return false;
         }
         const int32_t call = emit(StepKind::Call, node, frame.block, control);
-        step_of_[node] = call;
         stack.push_back(frameFor(subgraph->block(), control, call, 0, true));
       } else {
-        step_of_[node] = emit(StepKind::Node, node, frame.block, control);
+        // What every analysis asks of each node is asked while it is at hand.
+        Step& step = steps_[static_cast<size_t>(emit(StepKind::Node, node, frame.block, control))];
+        step.profile = isProfile(node);
+        step.irregular = node->kind() == prim::profile && !step.profile;
+        step.transparent = isTransparent(node);
       }
       continue;
     }
@@ -99,16 +112,15 @@ bool FlowProgram::build(const Graph& graph) {
     stack.pop_back();
     const Node* returns = done.block->return_node();
     if (done.owner < 0) {
-      step_of_[returns] = emit(StepKind::End, returns, done.block, done.control);
-      controls_[0].end = step_of_[returns];
+      controls_[0].end = emit(StepKind::End, returns, done.block, done.control);
     } else if (done.call) {
-      step_of_[returns] = emit(StepKind::Return, returns, done.block, done.control);
+      emit(StepKind::Return, returns, done.block, done.control);
       const Step call = step(done.owner);
       const int32_t end = emit(StepKind::CallEnd, call.node, call.place, done.control, done.owner);
       steps_[static_cast<size_t>(done.owner)].match = end;
     } else {
-      step_of_[returns] = emit(StepKind::BlockEnd, returns, done.block, done.control, done.control);
-      controls_[static_cast<size_t>(done.control)].end = step_of_[returns];
+      controls_[static_cast<size_t>(done.control)].end =
+          emit(StepKind::BlockEnd, returns, done.block, done.control, done.control);
       const Step open = step(done.owner);
       const size_t next = done.block_index + 1;
       if (next < open.node->blocks().size()) {
@@ -120,6 +132,11 @@ bool FlowProgram::build(const Graph& graph) {
         steps_[static_cast<size_t>(done.owner)].match = close;
       }
     }
+  }
+  step_of_.clear();
+  step_of_.reserve(steps_.size());
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    if (readsOperands(steps_[i].kind)) step_of_.emplace(steps_[i].node, static_cast<int32_t>(i));
   }
   return true;
 }

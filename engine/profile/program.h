@@ -34,8 +34,16 @@ enum class StepKind : uint8_t {
   End,       // `node` is the graph's return node
 };
 
+// Of these steps a node has one; at the others it only delivers.
+inline bool readsOperands(StepKind kind) {
+  return kind != StepKind::BlockBegin && kind != StepKind::Close && kind != StepKind::CallEnd;
+}
+
 struct Step {
   StepKind kind;
+  bool profile = false;      // `node` is a profile node with one input and one output
+  bool irregular = false;    // a prim::profile of another shape: a counter or a finding
+  bool transparent = false;  // `node` only looks at its inputs and hands them on
   const Node* node;
   const Block* place;  // the structural block the node stands in
   int32_t control;     // the control block it runs in
@@ -81,6 +89,8 @@ class FlowProgram {
     const Control& c = controls_[static_cast<size_t>(control)];
     return before(c.begin) <= pos && pos <= after(c.end);
   }
+  // Is there a node that may leave another grad mode than it found?
+  bool changesGradMode() const { return changes_grad_mode_; }
   bool isShared(const Graph* subgraph) const { return shared_.count(subgraph) != 0; }
 
  private:
@@ -88,6 +98,7 @@ class FlowProgram {
 
   std::vector<Step> steps_;
   std::vector<Control> controls_;
+  bool changes_grad_mode_ = false;
   ska::flat_hash_map<const Node*, int32_t> step_of_;
   std::unordered_set<const Graph*> shared_;  // subgraphs on two nodes: not entered
 };

@@ -1,6 +1,7 @@
 // Taking profile nodes out again, to any depth, without recursing over nesting.
 #include <unordered_set>
 
+#include "engine/ir/uses.h"
 #include "engine/profile/evidence.h"
 #include "faultline/profile.h"
 
@@ -26,7 +27,7 @@ bool goes(const Node* node, What what) {
 }
 
 size_t removeNodes(Graph& graph, What what) {
-  size_t removed = 0;
+  std::vector<Node*> going;
   std::unordered_set<Graph*> seen = {&graph};
   std::vector<std::shared_ptr<Graph>> alive;  // subgraphs of nodes that are destroyed stay until we are done
   std::vector<Block*> stack = {graph.block()};
@@ -42,15 +43,18 @@ size_t removeNodes(Graph& graph, What what) {
         alive.push_back(node->g(name));
         if (seen.insert(alive.back().get()).second) stack.push_back(alive.back()->block());
       }
-      if (!goes(node, what)) continue;
-      for (size_t i = 0; i < node->outputs().size() && i < node->inputs().size(); ++i) {
-        node->output(i)->replaceAllUsesWith(node->input(i));
-      }
-      node->destroy();
-      ++removed;
+      if (goes(node, what)) going.push_back(node);
     }
   }
-  return removed;
+  // Outer blocks were walked before inner ones: what stands before another in a chain goes first.
+  UseSplitter splitter;
+  for (Node* node : going) {
+    for (size_t i = 0; i < node->outputs().size() && i < node->inputs().size(); ++i)
+      replaceAllUses(node->output(i), splitter.owner(node->input(i)));
+    for (Value* input : node->inputs()) splitter.split(input);
+    node->destroy();
+  }
+  return going.size();
 }
 
 }  // namespace

@@ -9,8 +9,6 @@
 namespace faultline {
 namespace {
 
-namespace prim = torch::jit::prim;
-
 using profile::Analysis;
 using profile::Answer;
 using profile::Cell;
@@ -20,7 +18,6 @@ using profile::Fact;
 using profile::FactId;
 using profile::Flow;
 using profile::Step;
-using profile::StepKind;
 
 enum class Kind {
 #define FINDING(kind, what, advice) kind,
@@ -113,23 +110,22 @@ void findContradictions(const Analysis& analysis, Findings& findings) {
 
 void checkNode(const Analysis& analysis, int32_t index, ValidateOptions options, Findings& findings) {
   const Node* node = analysis.program().step(index).node;
-  if (node->kind() != prim::profile) return;
   if (profile::isCounter(node)) {
     if (options.about_to_run)
       findings.add(Kind::counter, node, nullptr, "it counts the runs still to be profiled");
     return;
   }
-  if (!profile::isProfile(node)) {
+  if (!analysis.program().step(index).profile) {
     findings.add(Kind::wrong_arity, node, node->inputs().empty() ? nullptr : node->input(0),
                  fmt::format("{} inputs and {} outputs", node->inputs().size(), node->outputs().size()));
     return;
   }
-  if (profile::profiledType(node) == nullptr) {
+  const profile::ProfileNode& read = analysis.profileNodeAt(index);
+  if (read.literal == profile::kNoFact) {
     findings.add(Kind::missing_type, node, node->input(), "on " + nameOf(node->input()));
     return;
   }
-  const Fact fact = profile::literalFact(node);
-  if (profile::excludes(*node->input()->type(), fact)) {
+  if (profile::excludes(*node->input()->type(), analysis.pool()[read.literal])) {
     findings.add(Kind::static_type, node, node->input(),
                  fmt::format("{} of static type {}", describe(node), node->input()->type()->str()));
   }
@@ -143,15 +139,16 @@ std::vector<ProfileFinding> findProfileViolations(const Graph& graph, ValidateOp
   const int32_t count = static_cast<int32_t>(analysis.program().steps().size());
   for (int32_t i = 0; i < count; ++i) {
     const Step& step = analysis.program().step(i);
-    if (step.kind == StepKind::Node) checkNode(analysis, i, options, findings);
-    if (step.kind == StepKind::Close || step.kind == StepKind::CallEnd || step.kind == StepKind::BlockBegin)
-      continue;
-    if (profile::isTransparent(step.node)) continue;
-    for (const Value* value : step.node->inputs()) {
-      if (analysis.objects().ref(value).kind != profile::RefKind::Tensor) continue;
-      const Answer answer = analysis.answer(value, i);
+    if (step.profile || step.irregular) checkNode(analysis, i, options, findings);
+    if (!profile::readsOperands(step.kind)) continue;
+    if (step.transparent) continue;
+    const size_t inputs = analysis.objects().operandCount(i);
+    for (size_t offset = 0; offset < inputs; ++offset) {
+      if (analysis.objects().operands(i)[offset].ref.kind != profile::RefKind::Tensor) continue;
+      const Answer answer = analysis.answer(i, offset);
       const c10::TensorTypePtr& type = analysis.typeOf(answer.fact);
-      if (type == nullptr || profile::feedSays(analysis, value, i, answer)) continue;
+      if (type == nullptr || profile::feedSays(analysis, i, offset, answer)) continue;
+      const Value* value = step.node->input(offset);
       findings.add(
           Kind::not_at_feed, step.node, value,
           fmt::format("{} in {} is {}", nameOf(value), step.node->kind().toQualString(), type->str()));

@@ -3,7 +3,7 @@
 //   aliasdb   the same of AliasDb's construction
 //   ratio     the first by the second
 //   budget    time by what it may take, see Budget: good up to 1
-//   growth    ns_node by that of 1,000 nodes: 1 is linear
+//   growth    ns_node by that of 1,000 nodes, which are in the cache: 1 is linear
 #include <benchmark/benchmark.h>
 
 #include <ctime>
@@ -27,7 +27,7 @@ struct Budget {
 };
 constexpr Budget kPropagate = {2000, 2500};
 constexpr Budget kReadOnly = {1000, 0};
-constexpr double kLookup = 200;
+constexpr double kQuery = 200;
 
 // Processor time of this thread: the other side runs on the same thread, and what else runs on the machine
 // counts less.
@@ -53,9 +53,9 @@ std::shared_ptr<Graph> make(const Shape& shape, size_t nodes) {
 }
 
 // Of several, the shortest: what else runs on the machine only makes it longer.
-double aliasDbTime(const std::shared_ptr<Graph>& graph) {
+double aliasDbTime(const std::shared_ptr<Graph>& graph, int64_t runs) {
   double shortest = 0;
-  for (int run = 0; run < 3; ++run) {
+  for (int64_t run = 0; run < runs; ++run) {
     const double time = nanoseconds([&] { torch::jit::AliasDb db(graph); });
     shortest = run == 0 ? time : std::min(shortest, time);
   }
@@ -83,7 +83,7 @@ struct Measured {
 void report(benchmark::State& state, const std::string& what, const Shape& shape, size_t size,
             const std::shared_ptr<Graph>& graph, double ns, Budget budget, size_t clones) {
   const double nodes = static_cast<double>(countNodes(*graph));
-  const double alias_db = aliasDbTime(graph);
+  const double alias_db = aliasDbTime(graph, state.max_iterations);
   state.counters["ns_node"] = ns / nodes;
   state.counters["aliasdb"] = alias_db / nodes;
   state.counters["ratio"] = ns / alias_db;
@@ -129,7 +129,22 @@ void validate(benchmark::State& state, const Shape& shape, size_t size) {
   report(state, "validate", shape, size, graph, time.shortest, kReadOnly, 0);
 }
 
-void lookup(benchmark::State& state, const Shape& shape, size_t size) {
+void removal(benchmark::State& state, const Shape& shape, size_t size) {
+  Measured time;
+  size_t removed = 0;
+  for (auto _ : state) {
+    auto graph = make(shape, size);
+    propagateProfileNode(graph);
+    time.add(state, nanoseconds([&] { removed = removeProfileNodes(*graph); }));
+  }
+  if (removed == 0) return state.SkipWithError("nothing was removed");
+  const double each = time.shortest / static_cast<double>(removed);
+  state.counters["ns_removed"] = each;
+  state.counters["growth"] = growth("remove", shape, size, each);
+}
+
+template <class Ask>
+void queries(benchmark::State& state, const char* what, const Shape& shape, size_t size, Ask ask) {
   const auto graph = make(shape, size);
   std::vector<torch::jit::Use> uses;
   for (const torch::jit::Node* node : nodesOf(*graph)) {
@@ -144,26 +159,42 @@ void lookup(benchmark::State& state, const Shape& shape, size_t size) {
   Measured time;
   for (auto _ : state) {
     time.add(state, nanoseconds([&] {
-               for (const torch::jit::Use& use : uses) known += index.lookup(use).type != nullptr ? 1 : 0;
+               for (const torch::jit::Use& use : uses) known += ask(index, use) ? 1 : 0;
              }));
   }
   if (known == 0) return state.SkipWithError("no use has an answer");
   const double each = time.shortest / static_cast<double>(uses.size());
-  state.counters["ns_lookup"] = each;
-  state.counters["budget"] = each / kLookup;
-  state.counters["growth"] = growth("lookup", shape, size, each);
+  state.counters["ns_query"] = each;
+  state.counters["budget"] = each / kQuery;
+  state.counters["growth"] = growth(what, shape, size, each);
+}
+
+void known(benchmark::State& state, const Shape& shape, size_t size) {
+  queries(state, "known", shape, size, [](const ProfileIndex& index, const torch::jit::Use& use) {
+    return index.known(use).type != nullptr;
+  });
+}
+
+void lookup(benchmark::State& state, const Shape& shape, size_t size) {
+  queries(state, "lookup", shape, size, [](const ProfileIndex& index, const torch::jit::Use& use) {
+    return index.lookup(use).type != nullptr;
+  });
 }
 
 bool registerAll() {
   using Function = void (*)(benchmark::State&, const Shape&, size_t);
-  const std::pair<const char*, Function> benchmarks[] = {
-      {"index", index}, {"propagate", propagate}, {"validate", validate}, {"lookup", lookup}};
+  const std::pair<const char*, Function> benchmarks[] = {{"index", index},       {"propagate", propagate},
+                                                         {"validate", validate}, {"remove", removal},
+                                                         {"known", known},       {"lookup", lookup}};
   for (const auto& [name, function] : benchmarks) {
     for (const Shape& shape : kShapes) {
       for (size_t size : kSizes) {
         const std::string full = std::string(name) + "/" + shape.name + "/" + std::to_string(size);
         benchmark::RegisterBenchmark(full.c_str(), function, shape, size)
             ->UseManualTime()
+            ->Iterations(size < 10000    ? 100
+                         : size < 100000 ? 10
+                                         : 3)
             ->Unit(benchmark::kMillisecond);
       }
     }

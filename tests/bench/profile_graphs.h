@@ -33,11 +33,7 @@ inline size_t countNodes(const Graph& graph) { return nodesOf(graph).size(); }
 class GraphMaker {
  public:
   explicit GraphMaker(size_t nodes)
-      : graph_(std::make_shared<Graph>()), wanted_(nodes), block_(graph_->block()) {
-    for (int64_t width : {2, 3, 5, 8})
-      types_.push_back(
-          c10::TensorType::createContiguous(at::kFloat, at::kCPU, {width, 4})->withRequiresGrad(true));
-  }
+      : graph_(std::make_shared<Graph>()), wanted_(nodes), block_(graph_->block()) {}
 
   // One block: each value observed once and read by two ops, once past its profile node.
   std::shared_ptr<Graph> straight() {
@@ -137,7 +133,11 @@ class GraphMaker {
 
   Value* observe(Value* value) {
     Value* seen = op(torch::jit::prim::profile, {value});
-    seen->node()->ty_(torch::jit::attr::profiled_type, types_[made_ % types_.size()]);
+    // Of its own, as in a recorded graph.
+    const int64_t width = 2 + static_cast<int64_t>(made_ % 4);
+    seen->node()->ty_(
+        torch::jit::attr::profiled_type,
+        c10::TensorType::createContiguous(at::kFloat, at::kCPU, {width, 4})->withRequiresGrad(true));
     return seen;
   }
 
@@ -145,7 +145,6 @@ class GraphMaker {
   size_t wanted_;
   size_t made_ = 0;
   Block* block_;
-  std::vector<c10::TypePtr> types_;
 };
 
 struct Shape {
