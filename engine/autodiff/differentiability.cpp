@@ -2,6 +2,7 @@
 
 #include <set>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,6 +21,14 @@ namespace prim = torch::jit::prim;
 namespace {
 
 c10::Symbol symbol(const char* name) { return c10::Symbol::fromQualString(name); }
+
+std::unordered_set<c10::Symbol> symbols(std::initializer_list<const char*> names) {
+  std::unordered_set<c10::Symbol> result;
+  for (const char* name : names) {
+    result.insert(symbol(name));
+  }
+  return result;
+}
 
 const std::set<std::pair<c10::Symbol, std::string>>& cutOperands() {
   static const std::set<std::pair<c10::Symbol, std::string>> rows = {
@@ -99,7 +108,15 @@ bool passesGradient(const Node* node, size_t input) {
   if (!schema || input >= schema->arguments().size()) {
     return true;
   }
-  return !cutOperands().count({node->kind(), schema->arguments()[input].name()});
+  static const std::unordered_set<c10::Symbol> kinds = [] {
+    std::unordered_set<c10::Symbol> result;
+    for (const auto& [kind, argument] : cutOperands()) {
+      result.insert(kind);
+    }
+    return result;
+  }();
+  return !kinds.count(node->kind()) ||
+         !cutOperands().count({node->kind(), schema->arguments()[input].name()});
 }
 
 bool carriesGradient(const Node* node, size_t output) { return !cutResults().count({node->kind(), output}); }
@@ -183,14 +200,13 @@ bool isOrdered(const Node* node) {
 }
 
 bool passesStorage(const Node* node) {
-  static const std::set<std::string> unannotated = {
-      "aten::type_as",     "aten::dropout",    "aten::alpha_dropout", "aten::feature_dropout",
-      "aten::sum_to_size", "aten::einsum",     "aten::meshgrid",      "aten::broadcast_tensors",
-      "aten::atleast_1d",  "aten::atleast_2d", "aten::atleast_3d",    "aten::feature_alpha_dropout",
-      "aten::rrelu",       "aten::to_dense",   "aten::cartesian_prod"};
+  static const std::unordered_set<c10::Symbol> unannotated =
+      symbols({"aten::type_as", "aten::dropout", "aten::alpha_dropout", "aten::feature_dropout",
+               "aten::sum_to_size", "aten::einsum", "aten::meshgrid", "aten::broadcast_tensors",
+               "aten::atleast_1d", "aten::atleast_2d", "aten::atleast_3d", "aten::feature_alpha_dropout",
+               "aten::rrelu", "aten::to_dense", "aten::cartesian_prod"});
   const auto* schema = node->maybeSchema();
-  if (!schema || !node->blocks().empty() || node->kind().is_prim() ||
-      unannotated.count(node->kind().toQualString())) {
+  if (!schema || !node->blocks().empty() || node->kind().is_prim() || unannotated.count(node->kind())) {
     return true;
   }
   for (const auto& result : schema->returns()) {
@@ -202,8 +218,9 @@ bool passesStorage(const Node* node) {
 }
 
 CompileChoice compileChoice(Node* node, bool trust_formulas) {
-  const std::string name = schemaName(node);
-  auto eager = [&](std::string_view why) { return CompileChoice{false, fmt::format("{} {}", name, why)}; };
+  auto eager = [&](std::string_view why) {
+    return CompileChoice{false, fmt::format("{} {}", schemaName(node), why)};
+  };
   if (!torch::jit::isDifferentiable(node)) {
     return eager("has no formula in autodiff");
   }

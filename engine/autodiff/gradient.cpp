@@ -98,6 +98,14 @@ void makeRunnable(const std::shared_ptr<Graph>& backward) {
   torch::jit::LowerSimpleTuples(backward);
   torch::jit::EliminateCommonSubexpression(backward);
   torch::jit::ConstantPooling(backward);
+  // The interpreter need not make a tuple for us to take apart.
+  Node* tuple = backward->outputs().size() == 1 ? backward->outputs()[0]->node() : nullptr;
+  if (tuple && tuple->kind() == torch::jit::prim::TupleConstruct) {
+    for (Value* element : tuple->inputs()) {
+      backward->registerOutput(element);
+    }
+    backward->eraseOutput(0);
+  }
   torch::jit::EliminateDeadCode(backward);
 }
 

@@ -23,8 +23,8 @@ inline bool anyOf(const InputMask& mask) { return std::find(mask.begin(), mask.e
 struct PieceGradient {
   std::shared_ptr<torch::jit::Graph>
       forward;  // outputs: the piece's own, then temporaries kept for the backward
-  std::shared_ptr<torch::jit::Graph>
-      backward;  // inputs: gradients, captured inputs, captured outputs; one tuple or value
+  std::shared_ptr<torch::jit::Graph> backward;  // inputs: gradients, captured inputs, captured outputs; the
+                                                // gradients, as `gradient_inputs` has them
   size_t real_outputs = 0;
   // As torch::jit::Gradient: positions in the forward's outputs or inputs.
   std::vector<size_t> vjp_outputs;  // input k of `backward` is the gradient of this output

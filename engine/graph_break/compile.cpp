@@ -121,7 +121,7 @@ class Compiler {
     for (const Segment& segment : splitIntoSegments(facts_, begin, end, forced)) {
       placed.segments.push_back(placeSegment(segment, forced, piece, refusal));
     }
-    const Part outside = boundary(facts_, begin, end);
+    const Part outside = boundary(*work_, begin, end);
     placed.outputs = registersOf(outside.outputs);
     for (size_t i : outside.nodes) {
       piece.ops.push_back(work_->names.of(work_->nodes[i]));
@@ -163,11 +163,13 @@ class Compiler {
       }
       placed.parts.push_back(std::move(placed_part));
     }
-    const Part outside = boundary(facts_, segment.begin, segment.end);
+    const Part outside = boundary(*work_, segment.begin, segment.end);
     placed.inputs = registersOf(outside.inputs);
     placed.outputs = registersOf(outside.outputs);
     if (any_compiled && repeatable) {
-      placed.as_written = extractPart(*work_, outside);
+      placed.as_written = [work = work_, begin = segment.begin, end = segment.end] {
+        return extractPart(*work, boundary(*work, begin, end));
+      };
     }
     return placed;
   }
@@ -278,9 +280,9 @@ class Compiler {
   void findSeams(const std::vector<size_t>& ends) {
     size_t begin = 0;
     for (size_t k = 0; k < ends.size(); ++k) {
-      for (const Value* value : boundary(facts_, begin, ends[k]).outputs) {
+      for (const Value* value : boundary(*work_, begin, ends[k]).outputs) {
         const std::string name = work_->valueName(value);
-        Seam seam{registerOf(value), k, {}, facts_.written.holds(value)};
+        Seam seam{name, registerOf(value), k, {}, facts_.written.holds(value)};
         if (seam.written) {
           seam.refusal = fmt::format(
               "'{}' shares memory with what is written in place: a hook on it would not "
@@ -303,10 +305,15 @@ class Compiler {
           }
         }
         if (crosses && value->type()->kind() == c10::TypeKind::TensorType) {
-          impl_->seams.emplace(name, std::move(seam));
+          impl_->seams.push_back(std::move(seam));
         }
       }
       begin = ends[k];
+    }
+    auto& seams = impl_->seams;
+    std::sort(seams.begin(), seams.end(), [](const Seam& a, const Seam& b) { return a.name < b.name; });
+    for (size_t s = 0; s < seams.size(); ++s) {
+      impl_->placed[seams[s].piece].seams.push_back(s);
     }
   }
 

@@ -15,12 +15,16 @@ namespace {
 std::string dotText(std::string_view text) {
   std::string out = "\"";
   for (char c : text) {
+    if (c == '\n') {
+      out += "\\l";  // ends a line that stands at the left
+      continue;
+    }
     if (c == '"' || c == '\\') {
       out += '\\';
     }
     out += c;
   }
-  return out + "\"";
+  return out + (text.find('\n') == std::string_view::npos ? "\"" : "\\l\"");
 }
 
 // Words in lines of at most `width`, as far as words allow.

@@ -1,7 +1,7 @@
 #include "engine/graph_break/legality.h"
 
 #include <algorithm>
-#include <set>
+#include <unordered_set>
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/runtime/operator.h>
@@ -17,10 +17,15 @@ namespace prim = torch::jit::prim;
 
 // Their schemas do not say that they update the running statistics.
 bool writesStatistics(const Node* node) {
-  static const std::set<std::string> kinds = {
-      "aten::batch_norm",       "aten::native_batch_norm", "aten::_batch_norm_impl_index",
-      "aten::cudnn_batch_norm", "aten::miopen_batch_norm", "aten::instance_norm"};
-  if (!kinds.count(node->kind().toQualString())) {
+  static const std::unordered_set<c10::Symbol> kinds = [] {
+    std::unordered_set<c10::Symbol> symbols;
+    for (const char* kind : {"aten::batch_norm", "aten::native_batch_norm", "aten::_batch_norm_impl_index",
+                             "aten::cudnn_batch_norm", "aten::miopen_batch_norm", "aten::instance_norm"}) {
+      symbols.insert(c10::Symbol::fromQualString(kind));
+    }
+    return symbols;
+  }();
+  if (!kinds.count(node->kind())) {
     return false;
   }
   const auto* schema = node->maybeSchema();
@@ -44,31 +49,31 @@ bool writesStatistics(const Node* node) {
 }
 
 bool isOpaque(const Node* node) {
-  static const std::set<c10::Symbol> plain = {prim::Enter,
-                                              prim::Exit,
-                                              prim::Constant,
-                                              prim::If,
-                                              prim::Loop,
-                                              prim::ListConstruct,
-                                              prim::ListUnpack,
-                                              prim::TupleIndex,
-                                              prim::TupleConstruct,
-                                              prim::TupleUnpack,
-                                              prim::TupleSlice,
-                                              prim::DictConstruct,
-                                              prim::unchecked_cast,
-                                              prim::Uninitialized,
-                                              prim::isinstance,
-                                              prim::Print,
-                                              prim::RaiseException,
-                                              prim::ConstantChunk,
-                                              prim::GetAttr,
-                                              prim::AutogradAnyNonZero,
-                                              prim::AutogradAllNonZero,
-                                              prim::AutogradAllZero,
-                                              prim::AutogradZero,
-                                              prim::AutogradAdd,
-                                              prim::BroadcastSizes};
+  static const std::unordered_set<c10::Symbol> plain = {prim::Enter,
+                                                        prim::Exit,
+                                                        prim::Constant,
+                                                        prim::If,
+                                                        prim::Loop,
+                                                        prim::ListConstruct,
+                                                        prim::ListUnpack,
+                                                        prim::TupleIndex,
+                                                        prim::TupleConstruct,
+                                                        prim::TupleUnpack,
+                                                        prim::TupleSlice,
+                                                        prim::DictConstruct,
+                                                        prim::unchecked_cast,
+                                                        prim::Uninitialized,
+                                                        prim::isinstance,
+                                                        prim::Print,
+                                                        prim::RaiseException,
+                                                        prim::ConstantChunk,
+                                                        prim::GetAttr,
+                                                        prim::AutogradAnyNonZero,
+                                                        prim::AutogradAllNonZero,
+                                                        prim::AutogradAllZero,
+                                                        prim::AutogradZero,
+                                                        prim::AutogradAdd,
+                                                        prim::BroadcastSizes};
   static const c10::Symbol reads_mode = c10::Symbol::fromQualString("aten::is_grad_enabled");
   if (changesMode(node) || plain.count(node->kind()) || node->kind() == reads_mode) {
     return false;
@@ -112,10 +117,11 @@ WrittenMemory::WrittenMemory(const WorkingCopy& work) {
   visit(work.graph->block());
   anything_ = everything_ || !writes_.empty();
   const auto inputs = work.graph->inputs();
-  auto is_written = [this](const Value* value) {
-    const Value* root = rootOf(value);
-    return std::any_of(writes_.begin(), writes_.end(), [&](const Value* w) { return rootOf(w) == root; });
-  };
+  std::unordered_set<const Value*> roots;
+  for (const Value* value : writes_) {
+    roots.insert(rootOf(value));
+  }
+  auto is_written = [&](const Value* value) { return roots.count(rootOf(value)) > 0; };
   if (std::any_of(inputs.begin(), inputs.end(), is_written)) {
     const Value* first = nullptr;
     for (const Value* input : inputs) {

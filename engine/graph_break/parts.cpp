@@ -95,41 +95,71 @@ class RootSets {
   std::vector<RootSet> roots_;
 };
 
+// Values in WorkingCopy::before order, each once.
+void sortByPlace(const WorkingCopy& work, std::vector<Value*>& values) {
+  struct Placed {
+    size_t node;  // 0: a graph input
+    size_t offset;
+    Value* value;
+    bool operator<(const Placed& other) const {
+      return node != other.node ? node < other.node : offset < other.offset;
+    }
+  };
+  std::vector<Placed> placed;
+  placed.reserve(values.size());
+  for (Value* value : values) {
+    placed.push_back(
+        {work.isGraphInput(value) ? 0 : work.topLevel(value->node()) + 1, value->offset(), value});
+  }
+  std::sort(placed.begin(), placed.end());
+  values.clear();
+  for (const Placed& one : placed) {
+    if (values.empty() || values.back() != one.value) {
+      values.push_back(one.value);
+    }
+  }
+}
+
+// `part.nodes` rise.
 void fillBoundary(const WorkingCopy& work, Part& part) {
-  std::set<size_t> inside(part.nodes.begin(), part.nodes.end());
-  std::set<const Value*> seen;
-  auto by_place = [&work](const Value* a, const Value* b) { return work.before(a, b); };
+  if (part.nodes.empty()) {
+    return;
+  }
+  const size_t first = part.nodes.front(), last = part.nodes.back();
+  const bool whole_range = last - first + 1 == part.nodes.size();
+  auto inside = [&](size_t i) {
+    return i >= first && i <= last &&
+           (whole_range || std::binary_search(part.nodes.begin(), part.nodes.end(), i));
+  };
+  std::vector<const Value*> used;
   for (size_t i : part.nodes) {
-    std::vector<const Value*> used;
+    used.clear();
     usesInside(work.nodes[i], used);
     for (const Value* value : used) {
-      const Block* home = value->node()->owningBlock();
-      // What a nested block makes for itself is not ours to pass.
-      if (!work.isGraphInput(value) && home != work.graph->block()) {
-        continue;
+      const Node* maker = value->node();
+      if (!work.isGraphInput(value)) {
+        // What a nested block makes for itself, or is given, is not ours to pass.
+        if (maker->owningBlock() != work.graph->block() || maker->kind() == torch::jit::prim::Param) {
+          continue;
+        }
+        const size_t at = work.index.at(maker);
+        if (work.constant[at] || inside(at)) {
+          continue;
+        }
       }
-      if (value->node()->kind() == torch::jit::prim::Param && !work.isGraphInput(value)) {
-        continue;
-      }
-      if (!work.isGraphInput(value) &&
-          (isConstantLike(value->node()) || inside.count(work.index.at(value->node())))) {
-        continue;
-      }
-      if (seen.insert(value).second) {
-        part.inputs.push_back(const_cast<Value*>(value));
-      }
+      part.inputs.push_back(const_cast<Value*>(value));
     }
     for (Value* output : work.nodes[i]->outputs()) {
-      for (const Use& use : output->uses()) {
-        if (use.user == work.graph->return_node() || !inside.count(work.topLevel(use.user))) {
-          part.outputs.push_back(output);
-          break;
-        }
+      const auto& uses = output->uses();
+      if (std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+            return use.user == work.graph->return_node() || !inside(work.topLevel(use.user));
+          })) {
+        part.outputs.push_back(output);
       }
     }
   }
-  std::sort(part.inputs.begin(), part.inputs.end(), by_place);
-  std::sort(part.outputs.begin(), part.outputs.end(), by_place);
+  sortByPlace(work, part.inputs);
+  sortByPlace(work, part.outputs);
 }
 
 }  // namespace
@@ -150,7 +180,7 @@ GraphFacts::GraphFacts(const WorkingCopy& work_copy, bool trust_formulas)
         escapes_[value] = true;
       }
     }
-    if (isConstantLike(node)) {
+    if (work.constant[i]) {
       use.constant = true;
       continue;
     }
@@ -167,7 +197,7 @@ GraphFacts::GraphFacts(const WorkingCopy& work_copy, bool trust_formulas)
       choice = {false,
                 schemaName(node) + " gives a view, or its argument itself, of what is written in place"};
     }
-    if (choice.compiled && isStricter(node) && touchesWritten(node)) {
+    if (choice.compiled && written.anything() && isStricter(node) && touchesWritten(node)) {
       choice = {false,
                 schemaName(node) + " keeps an operand that is written in place, of which eager has a copy"};
     }
@@ -195,7 +225,7 @@ bool GraphFacts::touchesWritten(const Node* node) const {
 namespace {
 
 std::vector<Part> eagerPart(const GraphFacts& facts, size_t begin, size_t end) {
-  Part whole = boundary(facts, begin, end);
+  Part whole = boundary(facts.work, begin, end);
   return whole.nodes.empty() ? std::vector<Part>{} : std::vector<Part>{std::move(whole)};
 }
 
@@ -269,14 +299,37 @@ std::vector<Segment> splitIntoSegments(const GraphFacts& facts, size_t begin, si
   return segments;
 }
 
-Part boundary(const GraphFacts& facts, size_t begin, size_t end) {
+bool hasCompiledPart(const GraphFacts& facts, size_t begin, size_t end) {
+  const WorkingCopy& work = facts.work;
+  for (size_t i = begin; i < end;) {
+    size_t stop = i;
+    while (stop < end &&
+           (facts.nodes[stop].constant || facts.nodes[stop].barrier == facts.nodes[i].barrier)) {
+      ++stop;
+    }
+    // As RootSets: the first from the end that a gradient comes back to. Until then no user behind is
+    // compiled.
+    for (size_t k = stop; k-- > i;) {
+      const Node* node = work.nodes[k];
+      for (size_t o = 0; facts.nodes[k].compiled && o < node->outputs().size(); ++o) {
+        if (carriesGradient(node, o) && node->outputs()[o]->hasUses()) {
+          return true;
+        }
+      }
+    }
+    i = stop;
+  }
+  return false;
+}
+
+Part boundary(const WorkingCopy& work, size_t begin, size_t end) {
   Part whole;
   for (size_t i = begin; i < end; ++i) {
-    if (!facts.nodes[i].constant) {
+    if (!work.constant[i]) {
       whole.nodes.push_back(i);
     }
   }
-  fillBoundary(facts.work, whole);
+  fillBoundary(work, whole);
   return whole;
 }
 

@@ -49,8 +49,11 @@ struct Segment {
 // The segments of nodes [begin, end), in order. One eager part when `force_eager`.
 std::vector<Segment> splitIntoSegments(const GraphFacts& facts, size_t begin, size_t end, bool force_eager);
 
+// Whether any of these segments has a compiled part, at less cost.
+bool hasCompiledPart(const GraphFacts& facts, size_t begin, size_t end);
+
 // The values that nodes [begin, end) take from and give to the rest of the graph.
-Part boundary(const GraphFacts& facts, size_t begin, size_t end);
+Part boundary(const WorkingCopy& work, size_t begin, size_t end);
 
 // A graph of its own with `part`'s inputs and outputs, constants copied in.
 std::shared_ptr<Graph> extractPart(const WorkingCopy& work, const Part& part);

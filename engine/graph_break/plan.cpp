@@ -26,12 +26,7 @@ Result<Wishes> wishesOf(const GraphFacts& facts, const BreakPolicy& policy) {
 PlannedPiece describe(const GraphFacts& facts, size_t begin, size_t end) {
   const WorkingCopy& work = facts.work;
   PlannedPiece piece;
-  bool any_compiled = false;
-  for (const Segment& segment : splitIntoSegments(facts, begin, end, false)) {
-    for (const Part& part : segment.parts) {
-      any_compiled = any_compiled || part.compiled;
-    }
-  }
+  const bool any_compiled = hasCompiledPart(facts, begin, end);
   for (size_t i = begin; i < end; ++i) {
     if (facts.nodes[i].constant) {
       continue;
@@ -47,7 +42,7 @@ PlannedPiece describe(const GraphFacts& facts, size_t begin, size_t end) {
   if (!any_compiled && piece.eager_reason.empty()) {
     piece.eager_reason = "no gradient comes back to any of its ops";
   }
-  const Part outside = boundary(facts, begin, end);
+  const Part outside = boundary(work, begin, end);
   for (const Value* value : outside.inputs) {
     piece.inputs.push_back(work.valueName(value));
   }

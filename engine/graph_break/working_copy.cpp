@@ -6,6 +6,7 @@
 #include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/passes/shape_analysis.h>
 
+#include "engine/autodiff/differentiability.h"
 #include "engine/autodiff/gradient.h"
 #include "engine/support/check.h"
 #include "faultline/profile.h"
@@ -66,8 +67,13 @@ WorkingCopy::WorkingCopy(const Graph& original, std::shared_ptr<Graph> normalise
     input_types.push_back(input->type());
   }
   for (Node* node : graph->nodes()) {
-    index.emplace(node, nodes.size());
     nodes.push_back(node);
+  }
+  index.reserve(2 * nodes.size());
+  constant.reserve(nodes.size());
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    index.emplace(nodes[i], i);
+    constant.push_back(isConstantLike(nodes[i]));
   }
 }
 

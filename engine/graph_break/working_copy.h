@@ -4,8 +4,9 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
+
+#include <c10/util/flat_hash_map.h>
 
 #include "faultline/ir.h"
 
@@ -18,7 +19,8 @@ struct WorkingCopy {
   std::shared_ptr<Graph> graph;
   std::vector<c10::TypePtr> input_types;  // as the original had them
   std::vector<Node*> nodes;               // top level, in order
-  std::unordered_map<const Node*, size_t> index;
+  std::vector<bool> constant;             // of `nodes`: copied into each piece, no op of its own
+  ska::flat_hash_map<const Node*, size_t> index;
   NodeNames names;
   std::vector<std::string> input_names;  // without libtorch's ".1", where that is unique
 

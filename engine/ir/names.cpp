@@ -6,6 +6,12 @@
 namespace faultline {
 
 NodeNames::NodeNames(const Graph& graph) {
+  size_t count = 0;
+  forEachNode(graph.block(), [&](const Node*) { ++count; });
+  names_.reserve(count);
+  nodes_.reserve(count);
+  by_name_.reserve(count);
+  index_of_.reserve(count);
   std::unordered_map<std::string, size_t> next_suffix;
   forEachNode(graph.block(), [&](const Node* node) {
     const std::string base = node->kind().toUnqualString();

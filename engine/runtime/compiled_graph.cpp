@@ -1,5 +1,7 @@
 #include "engine/runtime/compiled_graph.h"
 
+#include <algorithm>
+
 #include <ATen/SequenceNumber.h>
 #include <fmt/format.h>
 
@@ -20,7 +22,7 @@ void gather(const std::vector<c10::IValue>& registers, const std::vector<Registe
   }
 }
 
-void scatter(Stack&& stack, const std::vector<Register>& to, std::vector<c10::IValue>& registers) {
+void scatter(Stack& stack, const std::vector<Register>& to, std::vector<c10::IValue>& registers) {
   FAULTLINE_CHECK(stack.size() == to.size(), "a part gives what it promised");
   for (size_t i = 0; i < to.size(); ++i) {
     registers[to[i]] = std::move(stack[i]);
@@ -75,15 +77,18 @@ compat::NodePtr watchEagerNodes(const c10::IValue& value, uint64_t since,
 
 compat::NodePtr CompiledGraph::Impl::runSegment(const PlacedSegment& segment,
                                                 std::vector<c10::IValue>& registers,
-                                                const std::shared_ptr<PieceRun>& run) {
+                                                const std::shared_ptr<PieceRun>& run, Stack& stack,
+                                                bool& any_eager) {
   compat::NodePtr last;
   for (const PlacedPart& placed_part : segment.parts) {
-    Stack stack;
+    stack.clear();
     gather(registers, placed_part.inputs, stack);
     if (auto node = placed_part.part->run(stack, run)) {
       last = std::move(node);
+    } else {
+      any_eager = true;
     }
-    scatter(std::move(stack), placed_part.outputs, registers);
+    scatter(stack, placed_part.outputs, registers);
     drop(registers, placed_part.last_used);
   }
   return last;
@@ -92,19 +97,20 @@ compat::NodePtr CompiledGraph::Impl::runSegment(const PlacedSegment& segment,
 void CompiledGraph::Impl::runAsWritten(const PlacedSegment& segment, std::vector<c10::IValue>& registers) {
   Stack stack;
   gather(registers, segment.inputs, stack);
-  torch::jit::InterpreterState(torch::jit::Code(interpretable(segment.as_written), "piece")).run(stack);
-  scatter(std::move(stack), segment.outputs, registers);
+  torch::jit::InterpreterState(torch::jit::Code(interpretable(segment.as_written()), "piece")).run(stack);
+  scatter(stack, segment.outputs, registers);
 }
 
-compat::NodePtr CompiledGraph::Impl::runPiece(size_t k, std::vector<c10::IValue>& registers) {
+compat::NodePtr CompiledGraph::Impl::runPiece(size_t k, std::vector<c10::IValue>& registers, Stack& work) {
   const PlacedPiece& piece = placed[k];
   auto piece_run = std::make_shared<PieceRun>(timeline, static_cast<int>(k));
   const uint64_t event = timeline->begin(TimelineEvent::What::Forward, static_cast<int>(k));
   const uint64_t first_number = at::sequence_number::peek();
   compat::NodePtr last;
+  bool any_eager = false;
   for (const PlacedSegment& segment : piece.segments) {
     try {
-      if (auto node = runSegment(segment, registers, piece_run)) {
+      if (auto node = runSegment(segment, registers, piece_run, work, any_eager)) {
         last = std::move(node);
       }
     } catch (...) {
@@ -114,6 +120,7 @@ compat::NodePtr CompiledGraph::Impl::runPiece(size_t k, std::vector<c10::IValue>
       if (!segment.as_written) {
         throw;
       }
+      any_eager = true;
       runAsWritten(segment, registers);
       ++reruns;
     }
@@ -121,7 +128,8 @@ compat::NodePtr CompiledGraph::Impl::runPiece(size_t k, std::vector<c10::IValue>
   }
   timeline->end(event);
   std::vector<torch::autograd::Node*> watched;
-  for (Register r : piece.outputs) {
+  for (size_t i = 0; any_eager && i < piece.outputs.size(); ++i) {
+    const Register r = piece.outputs[i];
     last = watchEagerNodes(registers[r], first_number, piece_run, watched, std::move(last));
   }
   return last;
@@ -135,8 +143,9 @@ void CompiledGraph::Impl::gateSeams(size_t k, const compat::NodePtr& first,
     return;
   }
   std::vector<std::pair<at::Tensor, at::Tensor>> gated;
-  for (const auto& [name, seam] : seams) {
-    if (seam.piece != k || seam.written || !registers[seam.at].isTensor()) {
+  for (size_t s : placed[k].seams) {
+    const Seam& seam = seams[s];
+    if (seam.written || !registers[seam.at].isTensor()) {
       continue;
     }
     const at::Tensor tensor = registers[seam.at].toTensor();
@@ -167,18 +176,21 @@ void CompiledGraph::Impl::run(Stack& stack) {
     std::lock_guard<std::mutex> lock(hooks_mutex);
     run_hooks = hooks;
   }
+  Stack work;
   auto last_run = std::make_shared<LastRun>();
+  last_run->nodes.reserve(placed.size());
+  last_run->seams.resize(seams.size());
   for (size_t k = 0; k < placed.size(); ++k) {
-    last_run->nodes.push_back(runPiece(k, values));
+    last_run->nodes.push_back(runPiece(k, values, work));
     gateSeams(k, last_run->nodes.back(), values);
-    for (const auto& [name, seam] : seams) {
-      if (seam.piece == k && values[seam.at].isTensor()) {
-        last_run->seams.emplace(name, values[seam.at].toTensor());
+    for (size_t s : placed[k].seams) {
+      if (values[seams[s].at].isTensor()) {
+        last_run->seams[s] = values[seams[s].at].toTensor();
       }
     }
     if (run_hooks) {
       for (const SeamHookEntry& entry : *run_hooks) {
-        const Seam& seam = seams.at(entry.seam);
+        const Seam& seam = *entry.seam;
         if (seam.piece == k && values[seam.at].isTensor() && values[seam.at].toTensor().requires_grad()) {
           values[seam.at].toTensor().register_hook(
               [hook = entry.hook](const at::Tensor& grad) { return hook(grad); });
@@ -191,6 +203,12 @@ void CompiledGraph::Impl::run(Stack& stack) {
     stack.push_back(output.at ? values[*output.at] : output.constant);
   }
   setLastRun(std::move(last_run));
+}
+
+const Seam* CompiledGraph::Impl::findSeam(const std::string& name) const {
+  auto it = std::lower_bound(seams.begin(), seams.end(), name,
+                             [](const Seam& seam, const std::string& wanted) { return seam.name < wanted; });
+  return it != seams.end() && it->name == name ? &*it : nullptr;
 }
 
 std::shared_ptr<const CompiledGraph::Impl::LastRun> CompiledGraph::Impl::lastRun() {
@@ -212,33 +230,30 @@ Timeline& CompiledGraph::timeline() const { return *impl_->timeline; }
 std::shared_ptr<Graph> CompiledGraph::stitchedGraph() const { return impl_->stitch(); }
 
 Result<void> CompiledGraph::onSeam(const std::string& name, SeamHook hook) {
-  auto it = impl_->seams.find(name);
-  if (it == impl_->seams.end()) {
+  const Seam* found = impl_->findSeam(name);
+  if (!found) {
     std::string known;
-    for (const auto& [seam, unused] : impl_->seams) {
-      known += (known.empty() ? "" : ", ") + seam;
+    for (const Seam& seam : impl_->seams) {
+      known += (known.empty() ? "" : ", ") + seam.name;
     }
     return fail(ErrorKind::Invalid, fmt::format("'{}' does not cross a cut; what does: {}", name,
                                                 known.empty() ? "nothing" : known));
   }
-  if (!it->second.refusal.empty()) {
-    return fail(ErrorKind::Unsupported, it->second.refusal);
+  if (!found->refusal.empty()) {
+    return fail(ErrorKind::Unsupported, found->refusal);
   }
   std::lock_guard<std::mutex> lock(impl_->hooks_mutex);
   auto next = impl_->hooks ? std::make_shared<std::vector<Impl::SeamHookEntry>>(*impl_->hooks)
                            : std::make_shared<std::vector<Impl::SeamHookEntry>>();
-  next->push_back({name, std::move(hook)});
+  next->push_back({found, std::move(hook)});
   impl_->hooks = std::move(next);
   return {};
 }
 
 at::Tensor CompiledGraph::seam(const std::string& name) const {
-  auto last = impl_->lastRun();
-  if (!last) {
-    return {};
-  }
-  auto it = last->seams.find(name);
-  return it == last->seams.end() ? at::Tensor() : it->second;
+  const auto last = impl_->lastRun();
+  const Seam* found = impl_->findSeam(name);
+  return last && found ? last->seams[static_cast<size_t>(found - impl_->seams.data())] : at::Tensor();
 }
 
 torch::autograd::Node* CompiledGraph::pieceNode(size_t k) const {

@@ -1,7 +1,7 @@
 // What a CompiledGraph holds: parts over numbered registers, made by compile(), run by CompiledGraph::run.
 #pragma once
 #include <atomic>
-#include <map>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -24,18 +24,20 @@ struct PlacedSegment {
   std::vector<PlacedPart> parts;
   std::vector<Register> inputs, outputs;
   std::vector<Register> last_used;  // nobody reads them after this segment
-  // Its ops in their order, to be run again when a part throws; nullptr where that could be seen (writes,
+  // Makes its ops in their order, to be run again when a part throws; empty where that could be seen (writes,
   // random numbers, prints) or would be the same.
-  std::shared_ptr<torch::jit::Graph> as_written;
+  std::function<std::shared_ptr<torch::jit::Graph>()> as_written;
 };
 
 struct PlacedPiece {
   std::vector<PlacedSegment> segments;
   std::vector<Register> outputs;
   std::vector<Register> last_used;  // nobody reads them after this piece
+  std::vector<size_t> seams;        // that it makes, positions in Impl::seams
 };
 
 struct Seam {
+  std::string name;
   Register at;
   size_t piece;         // that makes it
   std::string refusal;  // why it takes no hooks; empty: it does
@@ -53,14 +55,15 @@ struct CompiledGraph::Impl {
     c10::IValue constant;
   };
   std::vector<Output> outputs;
-  std::map<std::string, Seam> seams;
+  std::vector<Seam> seams;  // by name
+  const Seam* findSeam(const std::string& name) const;
   bool writes = false;  // in place, anywhere
   std::function<std::shared_ptr<torch::jit::Graph>()> stitch;
 
   void run(torch::jit::Stack& stack);
 
   struct SeamHookEntry {
-    std::string seam;
+    const Seam* seam;
     SeamHook hook;
   };
   std::mutex hooks_mutex;
@@ -69,7 +72,7 @@ struct CompiledGraph::Impl {
   // The last run of each thread that ran.
   struct LastRun {
     std::vector<compat::NodePtr> nodes;
-    std::map<std::string, at::Tensor> seams;
+    std::vector<at::Tensor> seams;  // as Impl::seams; undefined: no tensor
   };
   std::mutex last_runs_mutex;
   std::unordered_map<std::thread::id, std::shared_ptr<const LastRun>> last_runs;
@@ -80,9 +83,11 @@ struct CompiledGraph::Impl {
       0};  // segments that threw compiled and did not throw as written: expected to stay 0
 
  private:
-  compat::NodePtr runPiece(size_t k, std::vector<c10::IValue>& registers);
+  // `stack`: to work on, kept from piece to piece for its memory.
+  compat::NodePtr runPiece(size_t k, std::vector<c10::IValue>& registers, torch::jit::Stack& stack);
+  // `any_eager`: set where ops ran as written, and may have made nodes of their own.
   compat::NodePtr runSegment(const PlacedSegment& segment, std::vector<c10::IValue>& registers,
-                             const std::shared_ptr<PieceRun>& run);
+                             const std::shared_ptr<PieceRun>& run, torch::jit::Stack& stack, bool& any_eager);
   void gateSeams(size_t k, const compat::NodePtr& first, std::vector<c10::IValue>& registers);
   void runAsWritten(const PlacedSegment& segment, std::vector<c10::IValue>& registers);
 };

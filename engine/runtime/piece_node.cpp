@@ -17,11 +17,18 @@ PartVariant::PartVariant(PieceGradient part_gradient)
     : gradient(std::move(part_gradient)),
       forward(gradient.forward, "piece"),
       backward(gradient.backward, "backward") {
+  for (size_t g = 0; g < gradient.gradient_inputs.size(); ++g) {
+    all_gradients.push_back(g);
+  }
   std::map<InputMask, TemporaryClass> classes;
+  reached.assign(gradient.forward->inputs().size(), false);
   for (size_t k = 0; k < gradient.vjp_outputs.size(); ++k) {
     const size_t output = gradient.vjp_outputs[k];
     if (output < gradient.real_outputs) {
       real_vjps.push_back(k);
+      for (size_t i = 0; i < reached.size(); ++i) {
+        reached[i] = reached[i] || gradient.reaching[output][i];
+      }
     } else if (anyOf(gradient.reaching[output]) &&
                std::count(gradient.captured_outputs.begin(), gradient.captured_outputs.end(), output)) {
       classes[gradient.reaching[output]].vjps.push_back(k);
@@ -38,13 +45,8 @@ PartVariant::PartVariant(PieceGradient part_gradient)
 }
 
 PieceNode::PieceNode(std::shared_ptr<const PartVariant> variant, std::shared_ptr<PieceRun> run,
-                     std::vector<size_t> vjps, std::vector<size_t> gradients)
-    : variant_(std::move(variant)),
-      run_(std::move(run)),
-      vjps_(std::move(vjps)),
-      gradients_(std::move(gradients)) {
-  saved_.reserve(variant_->gradient.captured_inputs.size() + variant_->gradient.captured_outputs.size());
-}
+                     const std::vector<size_t>& vjps, const std::vector<size_t>& gradients)
+    : variant_(std::move(variant)), run_(std::move(run)), vjps_(vjps), gradients_(gradients) {}
 
 std::string PieceNode::name() const { return fmt::format("PieceBackward{}", run_->piece()); }
 
@@ -57,29 +59,24 @@ void PieceNode::release_variables() {
   }
 }
 
-std::vector<c10::IValue> PieceNode::unpackSaved() {
+void PieceNode::unpackSaved(std::vector<c10::IValue>& onto) {
   std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<c10::IValue> values;
-  values.reserve(saved_.size());
   for (const Saved& saved : saved_) {
-    values.push_back(saved.is_tensor ? c10::IValue(saved.tensor.unpack(getptr())) : saved.other);
+    onto.push_back(saved.is_tensor ? c10::IValue(saved.tensor.unpack(getptr())) : saved.other);
   }
-  return values;
 }
 
 void PieceNode::attachTemporaries(std::vector<c10::IValue>& captured) {
   const PieceGradient& gradient = variant_->gradient;
   const std::vector<c10::IValue> plain = captured;
   for (const auto& temporaries : variant_->temporary_classes) {
-    auto node = compat::makeNode<PieceNode>(variant_, run_, temporaries.vjps, std::vector<size_t>{});
+    auto node = compat::makeNode<PieceNode>(variant_, run_, temporaries.vjps, temporaries.gradients);
     torch::autograd::edge_list edges;
-    for (size_t i = 0; i < gradients_.size(); ++i) {
-      const size_t g = gradients_[i];
-      if (std::find(temporaries.gradients.begin(), temporaries.gradients.end(), g) !=
-          temporaries.gradients.end()) {
-        edges.push_back(next_edge(i));
-        node->gradients_.push_back(g);
-      }
+    for (size_t g : temporaries.gradients) {
+      // A temporary's own node, differentiated again, may give fewer gradients than it.
+      auto mine = std::find(gradients_.begin(), gradients_.end(), g);
+      edges.push_back(mine == gradients_.end() ? torch::autograd::Edge()
+                                               : next_edge(static_cast<size_t>(mine - gradients_.begin())));
     }
     node->set_next_edges(std::move(edges));
     for (size_t k : temporaries.vjps) {
@@ -105,31 +102,33 @@ void PieceNode::attachTemporaries(std::vector<c10::IValue>& captured) {
 variable_list PieceNode::apply(variable_list&& grads) {
   run_->backwardBegins();
   const PieceGradient& gradient = variant_->gradient;
-  std::vector<c10::IValue> captured = unpackSaved();
-  if (at::GradMode::is_enabled()) {
-    attachTemporaries(captured);
-  }
-  Stack stack(gradient.vjp_outputs.size(), c10::IValue(at::Tensor()));
-  stack.reserve(stack.size() + captured.size());
-  InputMask reached(gradient.forward->inputs().size(), false);
-  bool all_defined = true;
-  for (size_t i = 0; i < vjps_.size(); ++i) {
-    if (grads[i].defined()) {
+  Stack stack;
+  stack.reserve(gradient.vjp_outputs.size() + saved_.size());
+  stack.resize(gradient.vjp_outputs.size(), c10::IValue(at::Tensor()));
+  const bool all_defined =
+      std::all_of(grads.begin(), grads.end(), [](const at::Tensor& grad) { return grad.defined(); });
+  InputMask reached;  // where not all are defined
+  if (!all_defined) {
+    reached.assign(gradient.forward->inputs().size(), false);
+    for (size_t i = 0; i < vjps_.size(); ++i) {
       const InputMask& mask = gradient.reaching[gradient.vjp_outputs[vjps_[i]]];
-      for (size_t k = 0; k < mask.size(); ++k) {
+      for (size_t k = 0; grads[i].defined() && k < mask.size(); ++k) {
         reached[k] = reached[k] || mask[k];
       }
-      stack[vjps_[i]] = std::move(grads[i]);
-    } else {
-      all_defined = false;
     }
   }
-  std::move(captured.begin(), captured.end(), std::back_inserter(stack));
-  torch::jit::InterpreterState(variant_->backward).run(stack);
-  if (stack.size() == 1 && stack[0].isTuple()) {
-    auto tuple = stack[0].toTuple();
-    stack.assign(tuple->elements().begin(), tuple->elements().end());
+  for (size_t i = 0; i < vjps_.size(); ++i) {
+    stack[vjps_[i]] = std::move(grads[i]);
   }
+  if (at::GradMode::is_enabled()) {
+    std::vector<c10::IValue> captured;
+    unpackSaved(captured);
+    attachTemporaries(captured);
+    std::move(captured.begin(), captured.end(), std::back_inserter(stack));
+  } else {
+    unpackSaved(stack);
+  }
+  torch::jit::InterpreterState(variant_->backward).run(stack);
   FAULTLINE_CHECK(stack.size() == gradient.gradient_inputs.size(), "one result per gradient");
   variable_list result(gradients_.size());
   for (size_t i = 0; i < gradients_.size(); ++i) {

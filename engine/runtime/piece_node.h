@@ -1,5 +1,6 @@
 // The autograd node of a compiled part: runs prebuilt backward code on gradients and captured values.
 #pragma once
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -20,7 +21,9 @@ struct PartVariant {
 
   PieceGradient gradient;
   torch::jit::Code forward, backward;
-  std::vector<size_t> real_vjps;  // positions in gradient.vjp_outputs that are the part's own outputs
+  InputMask reached;                  // by any of the part's own outputs
+  std::vector<size_t> real_vjps;      // positions in gradient.vjp_outputs that are the part's own outputs
+  std::vector<size_t> all_gradients;  // 0, 1, …: positions in gradient.gradient_inputs
   // Captured temporaries that are reached by the same inputs: under create_graph each class is a node of its
   // own, so that a second backward goes only where eager's would.
   struct TemporaryClass {
@@ -33,9 +36,9 @@ struct PartVariant {
 class PieceNode : public torch::autograd::Node {
  public:
   // `vjps` and `gradients`: which gradients of `variant` this node takes (its inputs) and gives (its next
-  // edges).
+  // edges). Both are the variant's own.
   PieceNode(std::shared_ptr<const PartVariant> variant, std::shared_ptr<PieceRun> run,
-            std::vector<size_t> vjps, std::vector<size_t> gradients);
+            const std::vector<size_t>& vjps, const std::vector<size_t>& gradients);
 
   void saveTensor(const at::Tensor& tensor, bool is_output) {
     saved_.push_back({{tensor, is_output}, {}, true});
@@ -54,14 +57,17 @@ class PieceNode : public torch::autograd::Node {
     c10::IValue other;
     bool is_tensor;
   };
-  std::vector<c10::IValue> unpackSaved();
+  void unpackSaved(std::vector<c10::IValue>& onto);
   // Gives captured temporaries nodes of their own, for a backward that is differentiated itself.
   void attachTemporaries(std::vector<c10::IValue>& captured);
 
   std::shared_ptr<const PartVariant> variant_;
   std::shared_ptr<PieceRun> run_;
-  std::vector<size_t> vjps_, gradients_;
-  std::vector<Saved> saved_;  // captured inputs, then captured outputs
+  const std::vector<size_t>& vjps_;
+  const std::vector<size_t>& gradients_;
+  // Captured inputs, then captured outputs. In small blocks: one of a kibibyte or more makes malloc tidy up
+  // all that is free, every time.
+  std::deque<Saved> saved_;
 };
 
 }  // namespace faultline

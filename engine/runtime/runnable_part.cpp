@@ -1,8 +1,11 @@
 #include "engine/runtime/runnable_part.h"
 
+#include <algorithm>
+
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/SmallVector.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
 #include <torch/csrc/jit/ir/constants.h>
@@ -70,11 +73,7 @@ bool sameObject(const c10::IValue& a, const c10::IValue& b) {
 }  // namespace
 
 RunnablePart::RunnablePart(std::shared_ptr<Graph> graph, bool compile, const InputMask& expected, Guard guard)
-    : graph_(std::move(graph)),
-      plain_(interpretable(graph_), "piece"),
-      expected_(expected),
-      guard_(guard),
-      compiled_(compile) {
+    : graph_(std::move(graph)), expected_(expected), guard_(guard), compiled_(compile) {
   for (size_t i = 0; i < graph_->inputs().size(); ++i) {
     if (graph_->inputs()[i]->type()->kind() == c10::TypeKind::TensorType) {
       tensor_inputs_.push_back(i);
@@ -91,8 +90,17 @@ RunnablePart::RunnablePart(std::shared_ptr<Graph> graph, bool compile, const Inp
     }
   }
   if (compiled_ && anyOf(expected_)) {
-    compiled_ = variantFor(expected_) != nullptr;
+    expected_variant_ = variantFor(expected_);
+    compiled_ = expected_variant_ != nullptr;
   }
+  if (!compiled_) {
+    plain();
+  }
+}
+
+const torch::jit::Code& RunnablePart::plain() const {
+  std::call_once(plain_made_, [this] { plain_.emplace(interpretable(graph_), "piece"); });
+  return *plain_;
 }
 
 RunnablePart::~RunnablePart() {
@@ -144,7 +152,7 @@ std::shared_ptr<const PartVariant> RunnablePart::variantFor(const InputMask& req
   return slot->variant;
 }
 
-bool RunnablePart::fitsFormulas(const Stack& inputs, InputMask& requires_grad) const {
+bool RunnablePart::fitsFormulas(const Stack& inputs) const {
   std::optional<at::ScalarType> dtype;
   bool has_integers = false;
   auto agrees = [&](at::ScalarType type) {
@@ -168,7 +176,6 @@ bool RunnablePart::fitsFormulas(const Stack& inputs, InputMask& requires_grad) c
     if (!tensor.defined() || !agrees(tensor.scalar_type()) || at::isTensorSubclassLike(tensor)) {
       return false;
     }
-    requires_grad[i] = tensor.requires_grad();
   }
   for (at::ScalarType type : constant_dtypes_) {
     if (!agrees(type)) {
@@ -181,26 +188,33 @@ bool RunnablePart::fitsFormulas(const Stack& inputs, InputMask& requires_grad) c
 
 compat::NodePtr RunnablePart::run(Stack& stack, const std::shared_ptr<PieceRun>& piece_run) const {
   if (compiled_ && at::GradMode::is_enabled() && autocastIsOff()) {
-    InputMask requires_grad(stack.size(), false);
-    bool fits = fitsFormulas(stack, requires_grad);
-    if (guard_ == Guard::None) {
-      requires_grad = expected_;
-    }
-    fits = fits && (guard_ != Guard::Flags || requires_grad == expected_);
-    if (fits && anyOf(requires_grad)) {
-      if (auto variant = variantFor(requires_grad)) {
-        return runCompiled(variant, stack, piece_run);
+    const bool as_expected =
+        guard_ == Guard::None || std::all_of(tensor_inputs_.begin(), tensor_inputs_.end(), [&](size_t i) {
+          return stack[i].isTensor() && stack[i].toTensor().requires_grad() == expected_[i];
+        });
+    if ((as_expected || guard_ != Guard::Flags) && fitsFormulas(stack)) {
+      if (as_expected && expected_variant_) {
+        return runCompiled(expected_variant_, stack, piece_run);
+      }
+      InputMask requires_grad(stack.size(), false);
+      for (size_t i : tensor_inputs_) {
+        requires_grad[i] = stack[i].toTensor().requires_grad();
+      }
+      if (anyOf(requires_grad) && guard_ != Guard::None) {
+        if (auto variant = variantFor(requires_grad)) {
+          return runCompiled(variant, stack, piece_run);
+        }
       }
     }
   }
-  torch::jit::InterpreterState(plain_).run(stack);
+  torch::jit::InterpreterState(plain()).run(stack);
   return nullptr;
 }
 
 compat::NodePtr RunnablePart::runCompiled(const std::shared_ptr<const PartVariant>& variant, Stack& stack,
                                           const std::shared_ptr<PieceRun>& piece_run) const {
   const PieceGradient& gradient = variant->gradient;
-  const Stack inputs = stack;
+  const c10::SmallVector<c10::IValue, 8> inputs(stack.begin(), stack.end());
   {
     at::NoGradGuard no_grad;
     torch::jit::InterpreterState(variant->forward).run(stack);
@@ -216,9 +230,9 @@ compat::NodePtr RunnablePart::runCompiled(const std::shared_ptr<const PartVarian
     }
     return nullptr;
   };
-  std::vector<bool> ours(stack.size(), false);
+  c10::SmallVector<bool, 32> ours(stack.size(), false);
   std::vector<std::pair<size_t, size_t>> repeats;  // outputs that are an earlier one of ours
-  InputMask reached(inputs.size(), false);
+  bool all_ours = true;
   for (size_t k : variant->real_vjps) {
     const size_t o = gradient.vjp_outputs[k];
     bool fresh = stack[o].isTensor() && stack[o].toTensor().defined() &&
@@ -230,23 +244,29 @@ compat::NodePtr RunnablePart::runCompiled(const std::shared_ptr<const PartVarian
       }
     }
     ours[o] = fresh;
-    for (size_t i = 0; fresh && i < reached.size(); ++i) {
-      reached[i] = reached[i] || gradient.reaching[o][i];
+    all_ours = all_ours && fresh;
+  }
+  InputMask reached_by_some;
+  if (!all_ours) {
+    reached_by_some.assign(inputs.size(), false);
+    for (size_t k : variant->real_vjps) {
+      const size_t o = gradient.vjp_outputs[k];
+      for (size_t i = 0; ours[o] && i < inputs.size(); ++i) {
+        reached_by_some[i] = reached_by_some[i] || gradient.reaching[o][i];
+      }
     }
   }
+  const InputMask& reached = all_ours ? variant->reached : reached_by_some;
   const bool any_ours = anyOf(reached);
 
-  std::vector<size_t> all(gradient.gradient_inputs.size());
   torch::autograd::edge_list edges;
-  edges.reserve(all.size());
-  for (size_t g = 0; g < all.size(); ++g) {
-    all[g] = g;
+  edges.reserve(gradient.gradient_inputs.size());
+  for (size_t i : gradient.gradient_inputs) {
     // An edge alone makes hooks of the input fire: none where eager has no path.
-    const size_t i = gradient.gradient_inputs[g];
     edges.push_back(reached[i] ? torch::autograd::impl::gradient_edge(inputs[i].toTensor())
                                : torch::autograd::Edge());
   }
-  auto node = compat::makeNode<PieceNode>(variant, piece_run, variant->real_vjps, std::move(all));
+  auto node = compat::makeNode<PieceNode>(variant, piece_run, variant->real_vjps, variant->all_gradients);
   node->set_next_edges(std::move(edges));
   for (size_t k : variant->real_vjps) {
     const size_t o = gradient.vjp_outputs[k];

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include <ATen/core/stack.h>
 
@@ -40,13 +41,16 @@ class RunnablePart {
  private:
   struct Slot;
   // False: something about the inputs is not what the formulas were checked for, so the ops run as written.
-  bool fitsFormulas(const torch::jit::Stack& inputs, InputMask& requires_grad) const;
+  bool fitsFormulas(const torch::jit::Stack& inputs) const;
   std::shared_ptr<const PartVariant> variantFor(const InputMask& requires_grad) const;
   compat::NodePtr runCompiled(const std::shared_ptr<const PartVariant>& variant, torch::jit::Stack& stack,
                               const std::shared_ptr<PieceRun>& piece_run) const;
 
+  const torch::jit::Code& plain() const;
+
   std::shared_ptr<torch::jit::Graph> graph_;
-  torch::jit::Code plain_;
+  mutable std::once_flag plain_made_;
+  mutable std::optional<torch::jit::Code> plain_;  // the ops as written; a compiled part may never need it
   InputMask expected_;
   Guard guard_;
   bool compiled_ = false;
@@ -55,6 +59,7 @@ class RunnablePart {
   std::vector<size_t> tensor_inputs_;
   std::vector<at::ScalarType> constant_dtypes_;
   // Variants are only ever added, at the front: readers need no lock.
+  std::shared_ptr<const PartVariant> expected_variant_;
   mutable std::atomic<Slot*> slots_{nullptr};
   mutable std::mutex adding_;
 };

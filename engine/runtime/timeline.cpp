@@ -1,7 +1,9 @@
 #include "faultline/timeline.h"
 
+#include <algorithm>
 #include <chrono>
 
+#include <torch/csrc/autograd/graph_task.h>
 #include <nlohmann/json.hpp>
 
 namespace faultline {
@@ -15,6 +17,7 @@ int64_t nanoseconds() {
 }
 
 constexpr double open_end = -1;
+constexpr size_t most_passes = 64;  // that run at once, or in one another
 
 const char* nameOf(TimelineEvent::What what) {
   switch (what) {
@@ -35,8 +38,19 @@ double Timeline::now() const { return static_cast<double>(nanoseconds() - start_
 
 uint64_t Timeline::begin(TimelineEvent::What what, int piece, std::string name) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (what != TimelineEvent::What::Hook) {
-    last_backward_ = what == TimelineEvent::What::Backward ? piece : -1;
+  const int task = torch::autograd::get_current_graph_task_id();
+  auto last = std::find_if(last_backwards_.begin(), last_backwards_.end(),
+                           [&](const LastBegun& one) { return one.task == task; });
+  if (what == TimelineEvent::What::Backward) {
+    if (last == last_backwards_.end()) {
+      if (last_backwards_.size() >= most_passes) {
+        last_backwards_.erase(last_backwards_.begin());
+      }
+      last = last_backwards_.insert(last_backwards_.end(), {task, piece});
+    }
+    last->piece = piece;
+  } else if (what == TimelineEvent::What::Forward && task == -1 && last != last_backwards_.end()) {
+    last_backwards_.erase(last);
   }
   events_.push_back({next_seq_, what, piece, std::move(name), now(), open_end});
   if (events_.size() > capacity) {
@@ -56,7 +70,11 @@ void Timeline::end(uint64_t seq) {
 void Timeline::hook(std::string name) {
   std::lock_guard<std::mutex> lock(mutex_);
   const double at = now();
-  events_.push_back({next_seq_++, TimelineEvent::What::Hook, last_backward_, std::move(name), at, at});
+  const int task = torch::autograd::get_current_graph_task_id();
+  auto last = std::find_if(last_backwards_.begin(), last_backwards_.end(),
+                           [&](const LastBegun& one) { return one.task == task; });
+  const int piece = last == last_backwards_.end() ? -1 : last->piece;
+  events_.push_back({next_seq_++, TimelineEvent::What::Hook, piece, std::move(name), at, at});
   if (events_.size() > capacity) {
     events_.pop_front();
   }
@@ -81,7 +99,7 @@ std::vector<TimelineEvent> Timeline::events() const {
 void Timeline::clear() {
   std::lock_guard<std::mutex> lock(mutex_);
   events_.clear();
-  last_backward_ = -1;
+  last_backwards_.clear();
   start_ns_ = nanoseconds();
 }
 

@@ -116,7 +116,7 @@ class Picture {
     end_.assign(events_.size(), kLeft);
     double x = kLeft + 10, before = stops.empty() ? 0 : stops.front().us;
     for (const Stop& stop : stops) {
-      const double natural = last_us > 0 ? (stop.us - before) / last_us * 700 : 0;
+      const double natural = last_us > 0 ? std::min((stop.us - before) / last_us * 700, 160.0) : 0;
       x += std::max(natural, stop.end ? 14.0 : 18.0);
       (stop.end ? end_ : begin_)[stop.event] = x;
       before = std::max(before, stop.us);

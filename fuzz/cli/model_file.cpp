@@ -1,5 +1,7 @@
 #include "fuzz/cli/model_file.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "generators/case/model.h"
@@ -7,11 +9,24 @@
 namespace faultline::cli {
 namespace {
 
+// What normalisation keeps its running statistics in: a buffer, which eager PyTorch refuses to train.
+bool isStatistics(const torch::jit::Value* input) {
+  return std::any_of(input->uses().begin(), input->uses().end(), [](const torch::jit::Use& use) {
+    const auto* schema = use.user->maybeSchema();
+    return schema != nullptr && use.offset < schema->arguments().size() &&
+           schema->arguments()[use.offset].name().rfind("running_", 0) == 0;
+  });
+}
+
 // Tensors that a source declares are its `# param` lines (defaults are no tensors), and parameters are
 // trained.
 void trainParameters(Model& model) {
-  for (ModelInput& input : model.inputs) {
-    if (!input.spec || input.spec->kind != InputSpec::Kind::Tensor) continue;
+  for (size_t i = 0; i < model.inputs.size(); ++i) {
+    ModelInput& input = model.inputs[i];
+    if (!input.spec || input.spec->kind != InputSpec::Kind::Tensor ||
+        isStatistics(model.graph->inputs()[i])) {
+      continue;
+    }
     input.spec->requires_grad |=
         c10::isFloatingType(input.spec->dtype) || c10::isComplexType(input.spec->dtype);
   }

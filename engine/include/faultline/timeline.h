@@ -28,8 +28,10 @@ class Timeline {
   uint64_t begin(TimelineEvent::What what, int piece, std::string name = {});  // returns the event's seq
   void end(
       uint64_t seq);  // may be said again: the last one counts. Never said: it ends when the next one begins
-  void hook(
-      std::string name);  // belongs to the piece whose backward began last (-1: none since the last forward)
+  // Belongs to the piece whose backward began last in the same backward pass, which may run inside a hook of
+  // another
+  // (-1: none; outside of a pass: none since the last forward).
+  void hook(std::string name);
   std::vector<TimelineEvent> events() const;
   void clear();
   std::string chromeTrace() const;  // JSON of the Chrome trace format, one lane per piece
@@ -41,7 +43,11 @@ class Timeline {
   mutable std::mutex mutex_;
   std::deque<TimelineEvent> events_;
   uint64_t next_seq_ = 0;
-  int last_backward_ = -1;
+  struct LastBegun {
+    int task;  // autograd's number of the pass; -1: outside of one
+    int piece;
+  };
+  std::vector<LastBegun> last_backwards_;  // of the newest passes
   int64_t start_ns_ = 0;
 };
 
