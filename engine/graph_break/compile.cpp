@@ -124,7 +124,7 @@ class Compiler {
     const Part outside = boundary(*work_, begin, end);
     placed.outputs = registersOf(outside.outputs);
     for (size_t i : outside.nodes) {
-      piece.ops.push_back(work_->names.of(work_->nodes[i]));
+      piece.ops.push_back(work_->nameOf(i));
     }
     const bool any_compiled = std::any_of(piece.parts.begin(), piece.parts.end(),
                                           [](const PiecePart& part) { return part.compiled; });
@@ -232,7 +232,7 @@ class Compiler {
     described.forward = variant ? variant->gradient.forward : runnable.graph();
     described.backward = variant ? variant->gradient.backward : nullptr;
     for (size_t i : part.nodes) {
-      described.ops.push_back(work_->names.of(work_->nodes[i]));
+      described.ops.push_back(work_->nameOf(i));
       if (!runnable.compiled() && !whole_piece_eager) {
         const std::string& reason = runnable.reason().empty() ? facts_.nodes[i].reason : runnable.reason();
         if (!reason.empty()) {

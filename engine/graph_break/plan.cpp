@@ -31,7 +31,7 @@ PlannedPiece describe(const GraphFacts& facts, size_t begin, size_t end) {
     if (facts.nodes[i].constant) {
       continue;
     }
-    piece.ops.push_back(work.names.of(work.nodes[i]));
+    piece.ops.push_back(work.nameOf(i));
     if (!facts.nodes[i].compiled) {
       if (!any_compiled && piece.eager_reason.empty()) {
         piece.eager_reason = facts.nodes[i].reason;

@@ -37,7 +37,7 @@ size_t opBefore(const GraphFacts& facts, size_t i) {
 }  // namespace
 
 Wish wishAfter(const GraphFacts& facts, size_t i, std::string reason) {
-  return {i + 1, facts.work.names.of(facts.work.nodes[i]), std::move(reason)};
+  return {i + 1, facts.work.nameOf(i), std::move(reason)};
 }
 
 void wishBefore(const GraphFacts& facts, size_t i, std::string reason, Wishes& wishes) {

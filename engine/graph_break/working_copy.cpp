@@ -8,6 +8,7 @@
 
 #include "engine/autodiff/differentiability.h"
 #include "engine/autodiff/gradient.h"
+#include "engine/ir/walk.h"
 #include "engine/support/check.h"
 #include "faultline/profile.h"
 
@@ -29,12 +30,36 @@ bool holdsProfileNodes(const torch::jit::Block* block) {
   return false;
 }
 
-std::shared_ptr<Graph> normalised(const Graph& original) {
+// Each walk over a large graph costs as much as a look at every node: most graphs need none of these.
+struct Needs {
+  bool inlining = false, profile = false;
+};
+
+Needs needsOf(const Graph& graph) {
+  Needs needs;
+  forEachNode(graph.block(), [&](const Node* node) {
+    needs.inlining = needs.inlining || node->hasAttribute(torch::jit::attr::Subgraph) ||
+                     node->kind() == torch::jit::prim::CallFunction ||
+                     node->kind() == torch::jit::prim::CallMethod;
+    needs.profile = needs.profile || node->kind() == torch::jit::prim::profile ||
+                    node->kind() == torch::jit::prim::profile_ivalue;
+  });
+  return needs;
+}
+
+std::shared_ptr<Graph> normalised(const Graph& original, bool& profiled) {
   auto graph = copyGraph(original);
-  inlineSubgraphs(*graph);
-  torch::jit::Inline(*graph);
-  removeProfileNodes(*graph);
+  Needs needs = needsOf(original);
+  if (needs.inlining) {
+    inlineSubgraphs(*graph);
+    torch::jit::Inline(*graph);
+    needs.profile = true;  // what was inlined may hold some
+  }
+  if (needs.profile) {
+    removeProfileNodes(*graph);
+  }
   torch::jit::EraseShapeInformation(graph);
+  profiled = needs.profile && holdsProfileNodes(graph->block());
   return graph;
 }
 
@@ -54,8 +79,9 @@ std::vector<std::string> namesOfInputs(const Graph& graph) {
 }  // namespace
 
 Result<std::shared_ptr<const WorkingCopy>> WorkingCopy::make(const Graph& original) {
-  auto graph = normalised(original);
-  if (holdsProfileNodes(graph->block())) {
+  bool profiled = false;
+  auto graph = normalised(original, profiled);
+  if (profiled) {
     return fail(ErrorKind::Invalid, "the graph has a profile node whose results nothing can replace");
   }
   return std::shared_ptr<const WorkingCopy>(new WorkingCopy(original, std::move(graph)));
@@ -75,6 +101,15 @@ WorkingCopy::WorkingCopy(const Graph& original, std::shared_ptr<Graph> normalise
     index.emplace(nodes[i], i);
     constant.push_back(isConstantLike(nodes[i]));
   }
+  // Names come in the order of all nodes, those in blocks too.
+  size_t at = 0;
+  name_index_.reserve(nodes.size());
+  for (const Node* node : nodes) {
+    name_index_.push_back(at++);
+    for (const torch::jit::Block* block : node->blocks()) {
+      forEachNode(block, [&](const Node*) { ++at; });
+    }
+  }
 }
 
 size_t WorkingCopy::topLevel(const Node* node) const {
@@ -92,7 +127,8 @@ std::string WorkingCopy::valueName(const Value* value) const {
   if (isGraphInput(value)) {
     return input_names[value->offset()];
   }
-  const std::string& name = names.of(value->node());
+  const auto top = index.find(value->node());
+  const std::string& name = top == index.end() ? names.of(value->node()) : nameOf(top->second);
   return value->offset() == 0 ? name : name + "." + std::to_string(value->offset());
 }
 

@@ -24,6 +24,8 @@ struct WorkingCopy {
   NodeNames names;
   std::vector<std::string> input_names;  // without libtorch's ".1", where that is unique
 
+  // Of `nodes[i]`: as names.of, without looking for it.
+  const std::string& nameOf(size_t i) const { return names.all()[name_index_[i]]; }
   // Index in `nodes` of the top-level node that `node` is or stands in.
   size_t topLevel(const Node* node) const;
   bool isGraphInput(const Value* value) const;
@@ -33,6 +35,7 @@ struct WorkingCopy {
   bool before(const Value* a, const Value* b) const;
 
  private:
+  std::vector<size_t> name_index_;
   WorkingCopy(const Graph& original, std::shared_ptr<Graph> normalised);
 };
 
