@@ -13,7 +13,7 @@ namespace {
 
 std::vector<LaneInfo>& laneTable() {
   static std::vector<LaneInfo> table = {
-#define FAULTLINE_LANE(name, group, factory, help) {name, group, help, factory},
+#define FAULTLINE_LANE(name, group, factory, help) {name, group, help, [] { return factory(); }},
 #include "oracles/lanes.def"
 #undef FAULTLINE_LANE
   };

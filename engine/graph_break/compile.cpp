@@ -6,6 +6,7 @@
 #include "engine/autodiff/differentiability.h"
 #include "engine/graph_break/compile.h"
 #include "engine/graph_break/parts.h"
+#include "engine/graph_break/savings.h"
 #include "engine/graph_break/stitch.h"
 #include "engine/runtime/compiled_graph.h"
 #include "engine/support/check.h"
@@ -154,6 +155,12 @@ class Compiler {
       placed_part.outputs = registersOf(part.outputs);
       const RunnablePart& runnable = *placed_part.part;
       any_compiled = any_compiled || runnable.compiled();
+      if (specialisation_ && runnable.compiled()) {
+        const InputMask without = expected_.of(part.inputs);
+        if (without != runnable.expected()) {
+          addSavings(*work_, part, runnable, without, specialisation_->known, *report_);
+        }
+      }
       if (!runnable.reason().empty()) {
         refusal = runnable.reason();
       }

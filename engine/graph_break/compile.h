@@ -12,7 +12,8 @@ Result<CompiledGraph> compileTrusting(std::shared_ptr<Graph> graph, const BreakP
 
 struct KnownGradient {
   std::optional<bool> requires_grad;
-  std::string why;  // it is not known
+  std::string why;               // it is not known
+  std::optional<int64_t> bytes;  // the size of the tensor, where that is known
 };
 // Per top-level node of the working copy, in order, and operand.
 using KnownGradients = std::vector<std::vector<KnownGradient>>;

@@ -5,7 +5,7 @@
 namespace faultline {
 namespace {
 
-constexpr size_t kFewUses = 64;    // a list this long is searched in no time
+constexpr size_t kFewUses = 256;   // a list this long is searched in no time
 constexpr size_t kManyUses = 512;  // from here on sorting pays
 constexpr int kDeepest = 16;       // blocks: libtorch climbs them at every comparison of two places
 
@@ -21,7 +21,7 @@ bool isDeep(const Block* block) {
 }
 
 // The node of `block` that `node` is or stands in; nullptr when it is not found a few blocks up.
-const Node* placeIn(const Block* block, const Node* node) {
+const Node* enclosingIn(const Block* block, const Node* node) {
   for (int depth = 0; depth <= kDeepest && node != nullptr; ++depth) {
     if (node->owningBlock() == block) return node;
     if (node->owningBlock() == nullptr) return nullptr;
@@ -38,7 +38,7 @@ std::vector<const Node*> placesOf(const Value* value) {
   std::vector<const Node*> places;
   places.reserve(value->uses().size());
   for (const Use& use : value->uses()) {
-    const Node* place = placeIn(block, use.user);
+    const Node* place = enclosingIn(block, use.user);
     if (place == nullptr) return {};
     places.push_back(place);
   }

@@ -179,7 +179,7 @@ const Flow& Analysis::flowFor(Fields field) const {
 
 Answer Analysis::answer(int32_t step, size_t offset) const {
   Answer result;
-  const Operand& operand = objects_.operands(step)[offset];
+  const ReadValue& operand = objects_.operands(step)[offset];
   const Ref ref = operand.ref;
   if (ref.kind != RefKind::Tensor) {
     result.fact = pool_.uniform(CellState::Nothing, reasons_.of(ReasonKind::NotTensor));
@@ -203,7 +203,7 @@ Answer Analysis::answer(int32_t step, size_t offset) const {
 
 // A clone answers the uses it feeds, also when the evidence it was made from is gone. It never says more than
 // that.
-FactId Analysis::withClone(FactId fact, const Operand& operand, int32_t step, const Node*& clone) const {
+FactId Analysis::withClone(FactId fact, const ReadValue& operand, int32_t step, const Node*& clone) const {
   const int32_t root = operand.ref.id;
   int32_t at = operand.feed;
   for (int hops = 0; hops < 8 && at >= 0; ++hops) {

@@ -59,7 +59,7 @@ class Analysis {
   void findDead();
   void buildFlows();
   std::vector<int32_t> writesFor(uint8_t fields) const;
-  FactId withClone(FactId fact, const Operand& operand, int32_t step, const Node*& clone) const;
+  FactId withClone(FactId fact, const ReadValue& operand, int32_t step, const Node*& clone) const;
 
   FlowProgram program_;
   mutable Reasons reasons_;

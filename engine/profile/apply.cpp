@@ -12,6 +12,20 @@ namespace faultline {
 
 namespace profile {
 
+namespace {
+
+std::optional<int64_t> bytesKnown(const Fact& fact) {
+  if (!fact.dtype.known() || !fact.rank.known()) return std::nullopt;
+  int64_t bytes = static_cast<int64_t>(c10::elementSize(static_cast<c10::ScalarType>(fact.dtype.value)));
+  for (const Cell& size : fact.sizes) {
+    if (!size.known()) return std::nullopt;
+    bytes *= size.value;
+  }
+  return bytes;
+}
+
+}  // namespace
+
 KnownGradients knownGradients(const torch::jit::Graph& graph) {
   // The same steps as the compiler's, but for the profile nodes.
   auto copy = copyGraph(graph);
@@ -20,13 +34,15 @@ KnownGradients knownGradients(const torch::jit::Graph& graph) {
   const Analysis analysis(*copy);
   KnownGradients known;
   for (const torch::jit::Node* node : copy->nodes()) {
-    if (isTransparent(node) || isCounter(node)) continue;
+    if (isTransparent(node) || node->kind() == torch::jit::prim::profile) continue;
     const int32_t step = analysis.program().stepOf(node);
     known.emplace_back(node->inputs().size());
     for (size_t i = 0; i < node->inputs().size(); ++i) {
       const Answer answer = analysis.answer(step, i);
-      const Cell& cell = analysis.pool()[answer.fact].requires_grad;
+      const Fact& fact = analysis.pool()[answer.fact];
+      const Cell& cell = fact.requires_grad;
       KnownGradient& operand = known.back()[i];
+      operand.bytes = bytesKnown(fact);
       if (cell.known()) {
         operand.requires_grad = cell.value != 0;
       } else {

@@ -29,7 +29,7 @@ class ObjectBuilder {
   void close(int32_t index);
 
   Ref get(const Value* value) const { return objects_.ref(value); }
-  const Operand& read(int32_t step, size_t offset) const { return objects_.operands(step)[offset]; }
+  const ReadValue& read(int32_t step, size_t offset) const { return objects_.operands(step)[offset]; }
   void bind(const Value* value, Ref ref, int32_t feed = -1);
   int32_t newRoot(const Value* value, int32_t step, ReasonId reason);
   Ref fromType(const c10::TypePtr& type, const Value* value, int32_t step, Origin origin, ReasonId reason,

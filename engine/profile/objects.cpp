@@ -12,9 +12,9 @@ Objects::Objects(const FlowProgram& program, const GradModes& modes, Reasons& re
 
 Objects::~Objects() = default;
 
-Operand Objects::operand(const Value* value) const {
+ReadValue Objects::operand(const Value* value) const {
   auto it = refs_.find(value);
-  return it == refs_.end() ? Operand{} : it->second;
+  return it == refs_.end() ? ReadValue{} : it->second;
 }
 
 bool Objects::hasUngradedView(int32_t root) {

@@ -26,7 +26,7 @@ struct Ref {
 };
 
 // A value as a step reads it.
-struct Operand {
+struct ReadValue {
   Ref ref;
   int32_t feed = -1;     // the step of the profile node that gives it
   bool refined = false;  // its static type says more than Tensor
@@ -88,9 +88,9 @@ class Objects {
   ~Objects();
 
   Ref ref(const Value* value) const { return operand(value).ref; }
-  Operand operand(const Value* value) const;
+  ReadValue operand(const Value* value) const;
   // What step `step`, one that reads operands, reads: one for each input of its node.
-  const Operand* operands(int32_t step) const {
+  const ReadValue* operands(int32_t step) const {
     return operands_.data() + first_operand_[static_cast<size_t>(step)];
   }
   size_t operandCount(int32_t step) const {
@@ -105,9 +105,9 @@ class Objects {
 
  private:
   friend class ObjectBuilder;
-  ska::flat_hash_map<const Value*, Operand> refs_;
+  ska::flat_hash_map<const Value*, ReadValue> refs_;
   // Analyses walk over all operands again and again: in a row they are there at once.
-  std::vector<Operand> operands_;
+  std::vector<ReadValue> operands_;
   std::vector<uint32_t> first_operand_;  // per step, and one more
   std::vector<Root> roots_;
   std::vector<Write> writes_;

@@ -15,6 +15,7 @@
 #include "oracles/campaign/campaign.h"
 #include "oracles/lane.h"
 #include "oracles/oracle.h"
+#include "oracles/passes/stock_passes.h"
 
 namespace faultline::cli {
 namespace {
@@ -98,6 +99,13 @@ std::vector<Json> policies() {
   return rows;
 }
 
+std::vector<Json> passes() {
+  std::vector<Json> rows;
+  for (const StockPass& pass : stockPasses())
+    rows.push_back(row(pass.name, pass.meant_for.empty() ? "any graph" : pass.meant_for));
+  return rows;
+}
+
 std::vector<Json> known() {
   std::vector<Json> rows;
   for (const KnownIssue& issue : knownIssues()) {
@@ -122,7 +130,7 @@ std::vector<Json> targets() {
 
 const std::vector<List>& lists() {
   static const std::vector<List> all = {
-      {"ops", {"schema"}, ops},    {"passes", {}, {}},         {"oracles", {}, oracles},
+      {"ops", {"schema"}, ops},    {"passes", {}, passes},     {"oracles", {}, oracles},
       {"lanes", {"group"}, lanes}, {"breaks", {}, breaks},     {"hooks", {}, hooks},
       {"features", {}, features},  {"kinds", {}, kinds},       {"known", {"signature"}, known},
       {"targets", {}, targets},    {"policies", {}, policies},

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "faultline/ir.h"
+#include "generators/case/file.h"
 #include "generators/case/model.h"
 
 namespace faultline::cli {
@@ -60,6 +62,12 @@ Result<Case> loadModelFile(const std::string& path, const std::vector<std::strin
 }
 
 Result<std::shared_ptr<torch::jit::Graph>> loadGraphFile(const std::string& path) {
+  // What is wrong with a graph is for the caller to say.
+  if (const auto text = readTextFile(path); text && fileKind(*text) == FileKind::Ir) {
+    auto graph = readGraph(*text);
+    if (!graph) return tl::make_unexpected(inFile(graph.error(), path));
+    return *graph;
+  }
   auto model = loadModel(path);
   if (!model) return tl::make_unexpected(model.error());
   return model->graph;

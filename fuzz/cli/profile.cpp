@@ -12,6 +12,8 @@
 #include "fuzz/cli/json.h"
 #include "fuzz/cli/model_file.h"
 #include "fuzz/cli/options.h"
+#include "fuzz/cli/profile_savings.h"
+#include "fuzz/cli/profile_table.h"
 #include "fuzz/cli/profile_uses.h"
 #include "fuzz/cli/words.h"
 
@@ -21,7 +23,9 @@ namespace {
 struct ProfileFlags {
   std::string file, json;
   std::vector<std::string> explain;
-  bool validate = false;
+  bool validate = false, about_to_run = false;
+  bool passes = false;
+  std::optional<uint64_t> cases, seed;
 };
 
 template <class T>
@@ -126,17 +130,24 @@ void printSummary(const Console& console, const std::vector<ProfiledUse>& uses,
 }
 
 Result<ExitCode> runProfile(const ProfileFlags& flags) {
+  if (flags.passes) return runPassTable({flags.file, flags.cases, flags.seed, flags.json});
+  if (flags.cases || flags.seed) return fail(ErrorKind::Invalid, "--cases and --seed belong to --passes");
+  if (flags.file.empty())
+    return fail(ErrorKind::Invalid,
+                "FILE is missing: a graph with profile nodes. Only --passes does without one");
   const auto graph = loadGraphFile(flags.file);
   if (!graph) return tl::make_unexpected(graph.error());
+  // What is wrong with profile nodes is a finding; the graph without them has to be one.
   if (const auto valid = verifyGraph(**graph); !valid) {
-    Error error = valid.error();
-    error.file = flags.file;
-    return tl::make_unexpected(error);
+    auto without = (*graph)->copy();
+    removeProfileNodes(*without);
+    if (!verifyGraph(*without)) return tl::make_unexpected(inFile(valid.error(), flags.file));
   }
   const Console console(flags.json);
   const WrittenGraph written(**graph);
   const std::vector<ProfiledUse> uses = profiledUses(**graph, written);
-  const std::vector<ProfileFinding> findings = findProfileViolations(**graph);
+  const std::vector<ProfileFinding> findings = findProfileViolations(**graph, {flags.about_to_run});
+  const Json savings = savingsOf(**graph);
 
   std::vector<const ProfiledUse*> asked;
   for (const std::string& word : flags.explain) {
@@ -149,6 +160,7 @@ Result<ExitCode> runProfile(const ProfileFlags& flags) {
     console.print(annotatedGraph(uses, written));
     console.line();
     printSummary(console, uses, findings);
+    printSavings(console, savings);
   }
 
   Json result = jsonHead("profile");
@@ -156,6 +168,7 @@ Result<ExitCode> runProfile(const ProfileFlags& flags) {
   for (const ProfiledUse& use : uses) result["uses"].push_back(useJson(use, written));
   result["findings"] = Json::array();
   for (const ProfileFinding& finding : findings) result["findings"].push_back(findingJson(finding, written));
+  result["savings"] = savings;
   if (const auto written = writeJson(flags.json, result); !written)
     return tl::make_unexpected(written.error());
   return flags.validate && !findings.empty() ? ExitCode::Found : ExitCode::Clean;
@@ -165,12 +178,19 @@ Result<ExitCode> runProfile(const ProfileFlags& flags) {
 
 Action defineProfile(CLI::App& app) {
   auto flags = std::make_shared<ProfileFlags>();
-  app.add_option("FILE", flags->file, "IR text or a case with prim::profile nodes")->required();
+  app.add_option("FILE", flags->file, "IR text or a case with prim::profile nodes");
   addRepeated(app, "--explain", flags->explain, "%VALUE",
               "each use of this value: its answer, the evidence, and why no more is known; repeatable");
+  app.add_flag("--about-to-run", flags->about_to_run,
+               "a profile counter that is left in the graph is a finding");
   app.add_flag("--validate", flags->validate, "exit code 1 when there are findings");
+  app.add_flag(
+      "--passes", flags->passes,
+      "instead: what each of libtorch's passes does to propagated graphs, of generated programs or of FILE");
+  addCount(app, "--cases", flags->cases, "with --passes: how many programs (default: 100)");
+  addCount(app, "--seed", flags->seed, "with --passes: which programs (default: 1)");
   addJson(app, flags->json);
-  app.footer("  faultline profile graph.ir --explain %v");
+  app.footer("  faultline profile graph.ir --explain %v\n  faultline profile --passes --json passes.json");
   return [flags] { return runProfile(*flags); };
 }
 

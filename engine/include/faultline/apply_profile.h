@@ -20,6 +20,11 @@ struct ApplyReport {
   size_t parts = 0;   // runs of ops that share an autograd node
   size_t known = 0;   // inputs of theirs whose requires_grad was retrieved
   size_t pruned = 0;  // of these: would have got a gradient without the profile, and get none
+  // Against the same parts differentiated without the profile.
+  int64_t backward_nodes_saved = 0;    // ops of backward graphs
+  int64_t captured_saved = 0;          // tensors that are kept for the backward
+  int64_t captured_bytes_saved = 0;    // of these, where the profile knows how large they are
+  int64_t captured_unsized = 0;        // of these, the others
   std::vector<ConsumedInput> unknown;  // taken to require grad, as without a profile
 };
 

@@ -76,6 +76,17 @@ struct ProfileKnown {
   bool conditional = false;  // as in ProfileLookup
 };
 
+// For passes that make or replace values. Both put a node right behind the value's maker, let its uses read
+// it, and take away what older nodes said of the value. They return false, and change nothing, where nothing
+// is left to say or the value's static type excludes it.
+//
+// setProfile: executions of the profiled runs would have seen `type`; fields that it leaves open are not
+// spoken of. requires_grad is the tensor's own, whatever the grad mode.
+bool setProfile(Value* value, const c10::TensorTypePtr& type);  // changes the value's graph
+// transferProfile: `to` holds what `from` did; `from` keeps its nodes. Only what is certain where `from` is
+// made is taken along, and requires_grad only between makers that run under one grad mode. Both of one graph.
+bool transferProfile(Value* from, Value* to);  // changes their graph
+
 struct ProfileFinding {
   std::string kind;  // a row of findings.def
   const Node* node = nullptr;

@@ -134,6 +134,31 @@ TEST(ApplyProfile, UnguardedANeededGradientIsLost) {
   EXPECT_FALSE(inputs.x.grad().defined());
 }
 
+// mm's gradient for x takes w; mul's for the If's result takes tanh's.
+TEST(ApplyProfile, SaysWhatIsSaved) {
+  auto applied = applyProfile(profiledOn(layers(), Inputs(), true));
+  ASSERT_TRUE(applied.has_value());
+  const ApplyReport& report = applied->report();
+  EXPECT_GT(report.backward_nodes_saved, 0);
+  EXPECT_GE(report.captured_saved, 1);
+  EXPECT_EQ(report.captured_unsized, 0);
+  EXPECT_EQ(report.captured_bytes_saved, 16 * report.captured_saved);
+  auto nothing = applyProfile(layers());
+  ASSERT_TRUE(nothing.has_value());
+  EXPECT_EQ(nothing->report().backward_nodes_saved, 0);
+  EXPECT_EQ(nothing->report().captured_saved, 0);
+}
+
+// A node of another shape is a finding, and no part of what runs.
+TEST(ApplyProfile, IgnoresNodesThatSayNothing) {
+  auto graph = layers();
+  Node* odd = graph->create(torch::jit::prim::profile, {graph->inputs()[0], graph->inputs()[1]}, 1);
+  odd->insertBefore(*graph->nodes().begin());
+  auto applied = applyProfile(graph);
+  ASSERT_TRUE(applied.has_value()) << applied.error().str();
+  EXPECT_EQ(applied->report().known, 0u);
+}
+
 TEST(ApplyProfile, NodesInsideSubgraphsCount) {
   auto graph = test::parse(R"(
 graph(%x : Tensor, %w : Tensor):

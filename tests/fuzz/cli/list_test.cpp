@@ -4,6 +4,7 @@
 
 #include "generators/ops/op_row.h"
 #include "oracles/oracle.h"
+#include "oracles/passes/stock_passes.h"
 
 namespace faultline::test {
 namespace {
@@ -32,10 +33,13 @@ TEST(List, IsReadableIn80Columns) {
   }
 }
 
-TEST(List, WhatDoesNotExistYetIsAnEmptyList) {
+TEST(List, PassesAreLibtorchs) {
   const Outcome& outcome = faultline({"list", "passes", "--json", "-"});
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_TRUE(outcome.json().is_array());
+  std::set<std::string> names;
+  for (const auto& entry : outcome.json()) names.insert(entry.at("name").get<std::string>());
+  EXPECT_EQ(names.size(), stockPasses().size());
+  EXPECT_EQ(names.count("CreateAutodiffSubgraphs"), 1u);
 }
 
 TEST(Doctor, SaysWhatIsThereAndHowToGetTheRest) {

@@ -13,6 +13,7 @@
 #include "engine/support/check.h"
 #include "oracles/exec/profile_passes.h"
 #include "oracles/lane.h"
+#include "tests/oracles/planted/profile_bugs.h"
 
 namespace faultline::planted {
 
@@ -182,9 +183,6 @@ inline void halveArguments(std::vector<HookTrace>& hooks) {
 
 namespace profile_bugs {
 
-namespace attr = torch::jit::attr;
-namespace prim = torch::jit::prim;
-
 inline void collect(torch::jit::Block* block, std::vector<Node*>& into) {
   for (Node* node : block->nodes()) {
     if (node->kind() == prim::profile) into.push_back(node);
@@ -270,6 +268,18 @@ inline Result<SpecialisedProgram> applyUnguarded(const std::shared_ptr<Graph>& g
   if (!compiled) return tl::make_unexpected(compiled.error());
   return SpecialisedProgram{[program = *compiled](torch::jit::Stack& stack) { program.run(stack); },
                             report.pruned};
+}
+
+// Specialised as it should be, but for a caller without grad mode.
+inline Result<SpecialisedProgram> applyForAnyMode(const std::shared_ptr<Graph>& graph) {
+  auto applied = applyProfile(graph);
+  if (!applied) return tl::make_unexpected(applied.error());
+  auto program = std::make_shared<AppliedProfile>(std::move(*applied));
+  return SpecialisedProgram{[program](torch::jit::Stack& stack) {
+                              const c10::AutoGradMode on(true);
+                              program->run(stack);
+                            },
+                            program->report().pruned};
 }
 
 template <class Change>
@@ -444,6 +454,33 @@ inline const std::vector<Bug>& bugs() {
        {},
        {},
        profile_bugs::removedLane([](ProfilePasses& p) { p.lookup = profile_bugs::unseenBelieved; })},
+      {"zero_under_no_grad_believed",
+       "engine.removed",
+       "engine",
+       "profile_laws",
+       "profile_laws/engine/unsound_profile/requires_grad",
+       {},
+       {},
+       profile_bugs::removedLane(
+           [](ProfilePasses& p) { p.lookup = profile_bugs::blindTo(profile_bugs::believeNoGrad); })},
+      {"clone_as_evidence",
+       "engine.removed",
+       "engine",
+       "profile_laws",
+       "profile_laws/engine/unsound_profile/answer_changed",
+       {},
+       {},
+       profile_bugs::removedLane(
+           [](ProfilePasses& p) { p.lookup = profile_bugs::blindTo(profile_bugs::takeClonesForEvidence); })},
+      {"loop_keeps_its_beginning",
+       "engine.removed",
+       "engine",
+       "profile_laws",
+       "profile_laws/engine/unsound_profile/requires_grad",
+       {},
+       {},
+       profile_bugs::removedLane([](ProfilePasses& p) { p.lookup = profile_bugs::loopsKeepTheirBeginning; }),
+       {"+loops", "+mixed_grad"}},
       {"removal_skips_subgraphs",
        "engine.removed",
        "engine",
@@ -461,6 +498,14 @@ inline const std::vector<Bug>& bugs() {
        {},
        {},
        profile_bugs::profiledLane([](ProfilePasses& p) { p.apply = profile_bugs::applyUnguarded; })},
+      {"guard_without_grad_mode",
+       "engine.profiled",
+       "engine",
+       "run_equiv",
+       "run_equiv/engine/requires_grad",
+       {},
+       {},
+       profile_bugs::profiledLane([](ProfilePasses& p) { p.apply = profile_bugs::applyForAnyMode; })},
   };
   return table;
 }

@@ -1,0 +1,179 @@
+#include "oracles/passes/pass_table.h"
+
+#include <fmt/format.h>
+
+#include "faultline/ir.h"
+#include "faultline/profile.h"
+#include "oracles/exec/errors.h"
+#include "oracles/passes/sample_run.h"
+
+namespace faultline {
+namespace {
+
+namespace prim = torch::jit::prim;
+
+struct NodeCounts {
+  uint64_t evidence = 0, clones = 0;
+};
+
+NodeCounts countProfileNodes(const Graph& graph) {
+  NodeCounts counts;
+  std::vector<const torch::jit::Block*> open = {graph.block()};
+  while (!open.empty()) {
+    const torch::jit::Block* block = open.back();
+    open.pop_back();
+    for (const Node* node : block->nodes()) {
+      if (node->kind() == prim::profile) {
+        const bool clone = node->hasAttribute(c10::Symbol::attr("faultline_clone"));
+        ++(clone ? counts.clones : counts.evidence);
+      }
+      for (const torch::jit::Block* inner : node->blocks()) open.push_back(inner);
+      if (node->hasAttribute(torch::jit::attr::Subgraph))
+        open.push_back(node->g(torch::jit::attr::Subgraph)->block());
+    }
+  }
+  return counts;
+}
+
+void countAnswers(const Graph& graph, uint64_t& answered, uint64_t& uses) {
+  const ProfileIndex index(graph);
+  for (const Use& use : profileSites(graph)) {
+    if (use.user->kind() == prim::profile) continue;
+    ++uses;
+    answered += index.known(use).type != nullptr ? 1 : 0;
+  }
+}
+
+// Answers held against what arrives at their uses; the names of fields that do not agree.
+class Comparer {
+ public:
+  Comparer(PassRow& row, bool grad_mode) : row_(row), grad_mode_(grad_mode) {}
+
+  void compare(const Use& use, const ProfileLookup& answer, const SeenTensor& seen) {
+    if (answer.conditional || seen.times == seen.absent) return;
+    use_ = &use;
+    field("defined", answer.defined, seen.defined);
+    field("dtype", answer.dtype, seen.dtype);
+    field("device", answer.device, seen.device);
+    field("rank", answer.rank, seen.rank);
+    if (grad_mode_) field("requires_grad", answer.requires_grad, seen.requires_grad);
+    for (size_t i = 0; i < answer.sizes.size() && answer.sizes.size() == seen.sizes.size(); ++i)
+      field("sizes", answer.sizes[i], seen.sizes[i]);
+    for (size_t i = 0; i < answer.strides.size() && answer.strides.size() == seen.strides.size(); ++i)
+      field("strides", answer.strides[i], seen.strides[i]);
+  }
+
+ private:
+  template <class T>
+  void field(const char* name, const ProfileField<T>& answer, const SeenField<T>& seen) {
+    if (!answer.known() || !seen.seen || (seen.known() && seen.value == answer.value)) return;
+    ++row_.wrong[name];
+    row_.example = fmt::format("%{} in {}: another {} arrives", use_->user->input(use_->offset)->debugName(),
+                               use_->user->kind().toQualString(), name);
+  }
+
+  PassRow& row_;
+  const bool grad_mode_;
+  const Use* use_ = nullptr;
+};
+
+void holdAgainstRun(const Graph& graph, const Case& c, PassRow& row) {
+  auto recorder = Recorder::instrument(graph, {.inline_subgraphs = true});
+  if (!recorder || !runSample(*recorder, c)) return;
+  ++row.ran;
+  const Recording recording = recorder->recording();
+  const std::vector<Use> sites = profileSites(graph);
+  const ProfileIndex index(graph);
+  Comparer comparer(row, c.runs[0].grad_mode);
+  for (size_t i = 0; i < sites.size() && i < recording.sites.size(); ++i) {
+    if (!recording.sites[i].inside) comparer.compare(sites[i], index.lookup(sites[i]), recording.merged(i));
+  }
+}
+
+bool isStale(const std::string& kind) { return kind != "not_at_feed"; }
+
+void tryPass(const StockPass& pass, const ProfiledSample& sample, PassRow& row) {
+  auto graph = cloneGraph(*sample.graph);
+  const std::string before = writeGraph(*graph);
+  try {
+    pass.run(graph);
+  } catch (...) {
+    ++row.threw;
+    if (row.example.empty()) row.example = describeException(std::current_exception()).detail;
+    return;
+  }
+  ++row.graphs;
+  if (writeGraph(*graph) == before) return;
+  ++row.changed;
+  if (!verifyGraph(*graph)) {
+    ++row.invalid;
+    return;
+  }
+  const NodeCounts had = countProfileNodes(*sample.graph), has = countProfileNodes(*graph);
+  row.evidence_lost += had.evidence - std::min(had.evidence, has.evidence);
+  row.clones_lost += had.clones - std::min(had.clones, has.clones);
+  countAnswers(*sample.graph, row.answered_before, row.uses_before);
+  for (const ProfileFinding& finding : findProfileViolations(*graph)) ++row.findings[finding.kind];
+  propagateProfileNode(graph);
+  for (const ProfileFinding& finding : findProfileViolations(*graph)) {
+    ++row.staying[finding.kind];
+    if (isStale(finding.kind)) row.example = finding.message;
+  }
+  countAnswers(*graph, row.answered_after, row.uses_after);
+  if (sample.program != nullptr) holdAgainstRun(*graph, *sample.program, row);
+}
+
+PassVerdict verdictOf(const PassRow& row) {
+  if (row.graphs == 0) return row.threw > 0 ? PassVerdict::Throws : PassVerdict::Idle;
+  if (row.changed == 0) return PassVerdict::Idle;
+  if (row.invalid == row.changed) return PassVerdict::Invalid;
+  if (!row.wrong.empty()) return PassVerdict::WrongAnswers;
+  if (!row.staying.empty()) return PassVerdict::Contradicts;
+  // A pass may take uses away, and their answers with them: what counts is the share.
+  const bool fewer = static_cast<double>(row.answered_after) * static_cast<double>(row.uses_before) <
+                     0.99 * static_cast<double>(row.answered_before) * static_cast<double>(row.uses_after);
+  if (fewer) return PassVerdict::LosesAnswers;
+  return row.findings.empty() ? PassVerdict::Keeps : PassVerdict::Propagate;
+}
+
+}  // namespace
+
+const char* toString(PassVerdict verdict) {
+  switch (verdict) {
+    case PassVerdict::Idle:
+      return "idle";
+    case PassVerdict::Keeps:
+      return "keeps it";
+    case PassVerdict::Propagate:
+      return "propagate again";
+    case PassVerdict::LosesAnswers:
+      return "loses answers";
+    case PassVerdict::Contradicts:
+      return "contradicts";
+    case PassVerdict::WrongAnswers:
+      return "wrong answers";
+    case PassVerdict::Invalid:
+      return "invalid graphs";
+    case PassVerdict::Throws:
+      return "throws";
+  }
+  return "idle";
+}
+
+std::vector<PassRow> passTable(const std::vector<StockPass>& passes,
+                               const std::vector<ProfiledSample>& samples) {
+  const GlobalStateCheck state;
+  std::vector<PassRow> rows;
+  for (const StockPass& pass : passes) {
+    PassRow row;
+    row.name = pass.name;
+    row.meant_for = pass.meant_for;
+    for (const ProfiledSample& sample : samples) tryPass(pass, sample, row);
+    row.verdict = verdictOf(row);
+    rows.push_back(std::move(row));
+  }
+  state.restore();
+  return rows;
+}
+
+}  // namespace faultline
