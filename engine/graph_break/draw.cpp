@@ -164,7 +164,7 @@ class Drawing {
 }  // namespace
 
 Result<std::string> planDot(const Graph& graph, const BreakPlan& plan) {
-  auto copy = WorkingCopy::make(graph);
+  auto copy = WorkingCopy::look(graph);
   if (!copy) {
     return tl::make_unexpected(copy.error());
   }

@@ -104,7 +104,7 @@ void placeBuckets(const GraphFacts& facts, std::vector<WishedBucket>&& wished, B
 }  // namespace
 
 Result<BreakPlan> planBreaks(const Graph& graph, const BreakPolicy& policy) {
-  auto copy = WorkingCopy::make(graph);
+  auto copy = WorkingCopy::look(graph);
   if (!copy) {
     return tl::make_unexpected(copy.error());
   }

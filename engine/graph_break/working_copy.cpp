@@ -87,6 +87,16 @@ Result<std::shared_ptr<const WorkingCopy>> WorkingCopy::make(const Graph& origin
   return std::shared_ptr<const WorkingCopy>(new WorkingCopy(original, std::move(graph)));
 }
 
+Result<std::shared_ptr<const WorkingCopy>> WorkingCopy::look(const Graph& original) {
+  const Needs needs = needsOf(original);
+  if (needs.inlining || needs.profile) {
+    return make(original);
+  }
+  // Not owned, and only read.
+  std::shared_ptr<Graph> graph(std::shared_ptr<void>(), const_cast<Graph*>(&original));
+  return std::shared_ptr<const WorkingCopy>(new WorkingCopy(original, std::move(graph)));
+}
+
 WorkingCopy::WorkingCopy(const Graph& original, std::shared_ptr<Graph> normalised)
     : graph(std::move(normalised)), names(*graph), input_names(namesOfInputs(*graph)) {
   for (const Value* input : original.inputs()) {

@@ -15,6 +15,10 @@ namespace faultline {
 struct WorkingCopy {
   // Refuses a graph that cannot be run because of what stands in it (profile nodes that nothing can replace).
   static Result<std::shared_ptr<const WorkingCopy>> make(const Graph& original);
+  // For looking only, while `original` lives: the same nodes, indices and names, but where there is nothing
+  // to inline or to take out the graph is `original` itself, with its shapes. Copying it costs more than
+  // planning.
+  static Result<std::shared_ptr<const WorkingCopy>> look(const Graph& original);
 
   std::shared_ptr<Graph> graph;
   std::vector<c10::TypePtr> input_types;  // as the original had them

@@ -116,8 +116,17 @@ std::set<std::string> caseTraits(const Case& c) {
   if (!requires_grad) traits.erase("differentiable");
   addFlips(c, traits);
   if (c.graph->outputs().size() > 1) traits.insert("many_returns");
-  if (c.plan.breaks != "none") traits.insert("breaks");
-  if (!c.plan.hooks.empty()) traits.insert("hooks");
+  if (c.plan.breaks != "none") {
+    traits.insert("breaks");
+    traits.insert("breaks:" + c.plan.breaks.substr(0, c.plan.breaks.find(' ')));
+  }
+  for (const HookSpec& hook : c.plan.hooks) {
+    traits.insert("hooks");
+    if (!hook.seam.empty()) traits.insert("hook:seam");
+    traits.insert(hook.kind == HookKind::Tensor       ? "hook:tensor"
+                  : hook.kind == HookKind::RetainGrad ? "hook:retain_grad"
+                                                      : "hook:post_accumulate");
+  }
   if (c.plan.profile != "none") traits.insert("profile");
   return traits;
 }
