@@ -26,15 +26,20 @@ BreakPolicy BreakPolicy::balanced(size_t pieces, std::map<std::string, double> w
 }
 
 Result<BreakPolicy> readBalanced(const std::vector<std::string>& words) {
-  const bool by_bytes = words.size() == 2 && words[1] == "bytes";
-  if (words.empty() || words.size() > 2 || (words.size() == 2 && !by_bytes && words[1] != "ops")) {
+  using Weight = BreakPolicy::Weight;
+  Weight weight = Weight::Ops;
+  if (words.size() == 2) {
+    weight = words[1] == "bytes" ? Weight::Bytes : words[1] == "time" ? Weight::Time : Weight::Ops;
+  }
+  if (words.empty() || words.size() > 2 ||
+      (words.size() == 2 && weight == Weight::Ops && words[1] != "ops")) {
     return refuseArguments("balanced");
   }
   auto pieces = readCount(words[0], "balanced:K with K");
   if (!pieces) {
     return tl::make_unexpected(pieces.error());
   }
-  return BreakPolicy::balanced(*pieces, by_bytes ? BreakPolicy::Weight::Bytes : BreakPolicy::Weight::Ops);
+  return BreakPolicy::balanced(*pieces, weight);
 }
 
 namespace {
@@ -123,6 +128,8 @@ Result<Wishes> wishesBalanced(const GraphFacts& facts, const BreakPolicy& policy
       }
       weight[parameter.first] += static_cast<double>(*parameter.bytes);
     }
+  } else if (policy.weight() == BreakPolicy::Weight::Time) {
+    return fail(ErrorKind::Invalid, "nothing was measured: a balance by time needs the times of a run");
   } else if (policy.weight() == BreakPolicy::Weight::Given) {
     by = "by the weights given";
     for (const auto& [name, given] : policy.weights()) {

@@ -6,7 +6,9 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include "faultline/graph_break.h"
 #include "fuzz/cli/options.h"
+#include "oracles/exec/execute.h"
 
 namespace faultline::cli {
 namespace {
@@ -28,6 +30,18 @@ Result<BreakPolicy> bucketsOf(BreakPolicy policy, const PolicyFlags& flags) {
   if (flags.bucket_bytes) options.bytes = static_cast<int64_t>(*flags.bucket_bytes);
   options.as_ddpoptimizer |= !flags.compat.empty();
   return BreakPolicy::buckets(std::move(options));
+}
+
+Result<BreakPolicy> measured(const BreakPolicy& policy, const Case& c, const PreparedCase& prepared) {
+  torch::jit::Stack inputs;
+  for (size_t i = 0; i < c.runs.front().inputs.size(); ++i) {
+    auto value = makeInput(c.runs.front().inputs[i], inputSeed(c.seed, i), inputs);
+    if (!value) return tl::make_unexpected(value.error());
+    inputs.push_back(*value);
+  }
+  const auto times = measureOps(*prepared.graph, inputs);
+  if (!times) return tl::make_unexpected(times.error());
+  return BreakPolicy::balanced(policy.count(), *times);
 }
 
 }  // namespace
@@ -60,6 +74,10 @@ Result<BreakPolicy> policyOf(const PolicyFlags& flags, const Case& c, const Prep
     policy = BreakPolicy::after(flags.after);
   } else {
     policy = readBreakPolicy(c, prepared);
+  }
+  if (policy && policy->kind() == BreakPolicy::Kind::Balanced &&
+      policy->weight() == BreakPolicy::Weight::Time) {
+    policy = measured(*policy, c, prepared);
   }
   const bool buckets = flags.first_bucket_bytes || flags.bucket_bytes || !flags.compat.empty();
   return policy && buckets ? bucketsOf(std::move(*policy), flags) : policy;

@@ -23,6 +23,7 @@ struct PolicyFlags {
 void addPolicy(CLI::App& app, PolicyFlags& flags);
 
 // Flags, else what the case's own plan says, else one piece.
+// A balance by time is measured here, on the inputs of the case's first run.
 Result<BreakPolicy> policyOf(const PolicyFlags& flags, const Case& c, const PreparedCase& prepared);
 
 }  // namespace faultline::cli

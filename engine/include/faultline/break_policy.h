@@ -31,7 +31,7 @@ class BreakPolicy {
 #include "faultline/break_policies.def"
 #undef FAULTLINE_POLICY
   };
-  enum class Weight { Ops, Bytes, Given };
+  enum class Weight { Ops, Bytes, Time, Given };
   using Accepts = std::function<bool(const torch::jit::Node&)>;
   using Units = std::vector<std::vector<std::string>>;
 
@@ -39,7 +39,7 @@ class BreakPolicy {
   static BreakPolicy after(std::vector<std::string> names);   // behind each named op
   static BreakPolicy every(size_t ops);                       // behind every N-th op that is not a constant
   static BreakPolicy balanced(size_t pieces, Weight weight);  // Ops, or Bytes of parameters
-  // By what each op weighs, by name: measured times. An op without an entry weighs nothing.
+  // By what each op weighs, by name: the times of measureOps. An op without an entry weighs nothing.
   static BreakPolicy balanced(size_t pieces, std::map<std::string, double> weights);
   static BreakPolicy markers();  // behind the source lines that carry the comment "# break"
   // Before the first use of each, so that its gradient is ready as early as it can be; none named: of all.

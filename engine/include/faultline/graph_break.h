@@ -4,6 +4,7 @@
 // Names of ops and seams are those of NodeNames (faultline/ir.h).
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -75,6 +76,12 @@ struct BreakPlan {
 // graph that cannot run. A cut that is not legal is no error: it stands in `refused`, with the nearest that
 // is, or the plan has fewer pieces.
 Result<BreakPlan> planBreaks(const Graph& graph, const BreakPolicy& policy);
+
+// Microseconds of each op's forward, by name, the shortest of `rounds` runs: weights for
+// BreakPolicy::balanced. Runs the program on `inputs` themselves, so that what it writes is written. Refuses
+// a program that throws.
+Result<std::map<std::string, double>> measureOps(const Graph& graph, const torch::jit::Stack& inputs,
+                                                 size_t rounds = 5);
 
 // The graph with a box per piece, as Graphviz text. Refuses a plan of another graph.
 Result<std::string> planDot(const Graph& graph, const BreakPlan& plan);

@@ -130,6 +130,23 @@ TEST(Policies, BalancedByWeightsHasTheLightestHeaviestPiece) {
   EXPECT_THAT(refusal(BreakPolicy::balanced(2, {{"mm", -1}})), HasSubstr("cannot weigh"));
 }
 
+TEST(Policies, TimesAreMeasuredOpByOp) {
+  auto graph = parse(layers);
+  const torch::jit::Stack inputs = {values({4, 4}, 1), leaf({4, 4}, 2), leaf({4}, 3), leaf({1}, 4)};
+  auto times = measureOps(*graph, inputs);
+  ASSERT_TRUE(times) << times.error().str();
+  EXPECT_EQ(times->size(), 6u);
+  for (const auto& [name, time] : *times) {
+    EXPECT_GT(time, 0) << name;
+  }
+  EXPECT_EQ(planned(BreakPolicy::balanced(3, *times)).pieces.size(), 3u);
+  EXPECT_THAT(refusal(*BreakPolicy::read("balanced 2 time")), HasSubstr("nothing was measured"));
+  auto misfit = measureOps(*graph, {values({4, 4}, 1), leaf({3, 4}, 2), leaf({4}, 3), leaf({1}, 4)});
+  ASSERT_FALSE(misfit);
+  EXPECT_THAT(misfit.error().message, HasSubstr("an op throws"));
+  EXPECT_FALSE(measureOps(*graph, {}));
+}
+
 TEST(Policies, ParametersBeginAPieceWhereTheyAreUsedFirst) {
   const BreakPlan all = planned(BreakPolicy::parameters());
   EXPECT_EQ(piecesOf(all), (Ops{{"mm", "relu"}, {"mul", "sin"}, {"add", "relu_1"}}));

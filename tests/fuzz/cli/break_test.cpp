@@ -171,6 +171,12 @@ TEST(Break, DrawsTheGraphAndTheTimeline) {
   EXPECT_LT(tick, earlier_bar);
 }
 
+TEST(Break, BalancedByMeasuredTimes) {
+  const Json json = faultline(mlp({"--policy", "balanced:3,time", "--exec", "--json", "-"})).json();
+  EXPECT_EQ(json.at("pieces").size(), 3u);
+  EXPECT_TRUE(json.at("run").at("good"));
+}
+
 TEST(Break, HooksComeAsThePlanPredicts) {
   const Json json = faultline(cut({"--exec", "--json", "-"})).json();
   ASSERT_EQ(json.at("hook_order").size(), 3u);
