@@ -25,6 +25,16 @@ inline void profileNodesOf(Block* block, std::vector<Node*>& into) {
   }
 }
 
+inline void writesOf(Block* block, std::vector<Node*>& into) {
+  for (Node* node : block->nodes()) {
+    const std::string name = node->kind().toUnqualString();
+    if (node->kind().is_aten() && name.size() > 2 && name.back() == '_' && name[name.size() - 2] != '_')
+      into.push_back(node);
+    for (Block* inner : node->blocks()) writesOf(inner, into);
+    if (node->hasAttribute(attr::Subgraph)) writesOf(node->g(attr::Subgraph)->block(), into);
+  }
+}
+
 // In the same order in every copy of a graph, whatever became of its nodes, as long as there are as many.
 inline std::vector<Use> usesOf(const Graph& graph) {
   std::vector<Use> uses = profileSites(graph);
@@ -50,6 +60,25 @@ auto blindTo(Change change) {
     const std::vector<ProfileLookup> blind = engineProfilePasses().lookup(*copy, usesOf(*copy));
     return blind.size() == uses.size() ? blind : engineProfilePasses().lookup(graph, uses);
   };
+}
+
+// mul_ becomes mul, where there is such an op: what was known before a write holds behind it.
+inline void hideWrites(Graph& graph) {
+  std::vector<Node*> writes;
+  writesOf(graph.block(), writes);
+  for (Node* node : writes) {
+    const std::string name = node->kind().toQualString();
+    Node* other = node->owningGraph()->create(c10::Symbol::fromQualString(name.substr(0, name.size() - 1)),
+                                              node->inputs(), 1);
+    other->insertBefore(node);
+    other->output()->setType(node->output()->type());
+    if (other->maybeSchema() == nullptr) {
+      other->destroy();
+      continue;
+    }
+    node->output()->replaceAllUsesWith(other->output());
+    node->destroy();
+  }
 }
 
 // What libtorch's own node would have recorded under no_grad, taken for the tensor's own flag.
