@@ -187,7 +187,7 @@ Action defineProfile(CLI::App& app) {
   app.add_flag(
       "--passes", flags->passes,
       "instead: what each of libtorch's passes does to propagated graphs, of generated programs or of FILE");
-  addCount(app, "--cases", flags->cases, "with --passes: how many programs (default: 100)");
+  addCount(app, "--cases", flags->cases, "with --passes: how many programs (default: 20)");
   addCount(app, "--seed", flags->seed, "with --passes: which programs (default: 1)");
   addJson(app, flags->json);
   app.footer("  faultline profile graph.ir --explain %v\n  faultline profile --passes --json passes.json");

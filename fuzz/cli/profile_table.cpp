@@ -11,7 +11,7 @@
 namespace faultline::cli {
 namespace {
 
-constexpr uint64_t kPassCases = 100;
+constexpr uint64_t kPassCases = 20;
 
 std::string shareText(uint64_t part, uint64_t of) {
   return of == 0 ? "" : fmt::format("{:.0f}%", 100.0 * static_cast<double>(part) / static_cast<double>(of));
