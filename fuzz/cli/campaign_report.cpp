@@ -1,6 +1,7 @@
 #include "fuzz/cli/campaign_report.h"
 
 #include <cmath>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -22,7 +23,7 @@ std::string listed(const std::map<std::string, uint64_t>& counts) {
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text;
   for (const auto& [reason, count] : sorted)
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", reason, count);
+    text += fmt::format("{}{}{}{}", text.empty() ? "" : ", ", reason, kUnbroken, count);
   return text;
 }
 
@@ -93,26 +94,37 @@ void printShares(const Console& console, const CampaignSummary& summary) {
   if (traits.empty()) return;
   std::string counted;
   for (const auto& [name, share] : summary.lane_shares) {
-    counted += fmt::format("{} {} {}%", counted.empty() ? "" : ",", name,
+    counted += fmt::format("{} {}{}{}%", counted.empty() ? "" : ",", name, kUnbroken,
                            share.of != 0 ? 100 * share.hits / share.of : 0);
   }
   std::stable_sort(traits.begin(), traits.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text;
   for (const auto& [trait, count] : traits) {
-    text += fmt::format("{} {} {}%", text.empty() ? "" : ",", trait, 100 * count / summary.cases);
+    text += fmt::format("{} {}{}{}%", text.empty() ? "" : ",", trait, kUnbroken, 100 * count / summary.cases);
   }
   console.paragraph("Shares of the cases:" + text);
   if (!counted.empty()) console.paragraph("Shares counted by lanes:" + counted);
 }
 
 void printFailures(const Console& console, const CampaignSummary& summary, const PasteCommand& command) {
+  Table known({"known issue", "lane", "cases", "signature"});
+  known.alignRight(2);
   for (const FailureGroup& failure : summary.failures) {
+    if (!failure.known.empty())
+      known.add({failure.known, failure.lane, std::to_string(failure.count), failure.signature});
+  }
+  if (!known.empty()) {
     console.line();
-    console.paragraph(fmt::format("{} in lane {}: {}{}", failure.known.empty() ? "Failure" : "Known issue",
-                                  failure.lane, plural(failure.count, "case"),
-                                  failure.known.empty() ? "" : ", known as " + failure.known));
-    if (!failure.detail.empty()) console.print(failure.detail + (failure.detail.back() == '\n' ? "" : "\n"));
+    console.print(known.str());
+    console.paragraph("`faultline list known` says what each is; --ignore-known shows them as failures.");
+  }
+  for (const FailureGroup& failure : summary.failures) {
+    if (!failure.known.empty()) continue;
+    console.line();
+    console.paragraph(fmt::format("Failure in lane {}: {}", failure.lane, plural(failure.count, "case")));
+    std::istringstream detail(failure.detail);
+    for (std::string line; std::getline(detail, line);) console.paragraph(line, 2);
     console.line(failure.signature);
     console.line(failure.case_path.empty() ? "(not saved: --out DIR saves cases)" : failure.case_path);
     console.line(command(failure));

@@ -86,6 +86,9 @@ std::string wrap(std::string_view text, size_t width, size_t indent) {
     result += word;
     column += needed;
   }
+  for (size_t at = 0; (at = result.find(kUnbroken, at)) != std::string::npos;) {
+    result.replace(at, kUnbroken.size(), " ");
+  }
   return result;
 }
 

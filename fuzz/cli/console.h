@@ -37,6 +37,8 @@ class ProgressLine {
   bool dirty_ = false;
 };
 
+inline constexpr std::string_view kUnbroken = "\u00a0";  // a space at which `wrap` breaks no line
+
 size_t displayWidth(std::string_view text);  // code points: enough for what we print
 // Breaks at spaces so that no line is wider than `width`, a longer word excepted. Later lines start with
 // `indent` spaces.

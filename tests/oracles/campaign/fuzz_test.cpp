@@ -161,7 +161,7 @@ TEST_F(Fuzz, SurvivesWhatKillsWorkers) {
   options_.lanes = {"planted"};
   options_.ops_added = {"cosh"};
   options_.cases = 60;
-  options_.case_timeout = 15;
+  options_.case_timeout = 8;
   options_.rss_limit_mb = 1200;
   const CampaignSummary summary = fuzz();
   EXPECT_EQ(summary.cases, 60U);
