@@ -225,8 +225,9 @@ class TypeReader {
       } while (lexer_.accept(','));
       lexer_.expect(')', "or ',' in the fields of a NamedTuple");
     }
-    const std::string name = qualified.empty() ? "NamedTuple" : qualified;
-    return made(begin, [&] { return c10::TupleType::createNamed(c10::QualifiedName(name), names, types); });
+    std::optional<c10::QualifiedName> name;
+    if (!qualified.empty()) name.emplace(qualified);
+    return made(begin, [&] { return c10::TupleType::createNamed(name, names, types); });
   }
 
   std::string readWord(std::string_view what) {

@@ -101,7 +101,9 @@ std::string tupleTypeText(const c10::TupleType& type) {
   if (!type.schema()) {
     return "(" + joined(type.elements()) + ")";
   }
-  std::string text = "NamedTuple[" + (type.name() ? type.name()->qualifiedName() : std::string()) + "](";
+  std::string text = "NamedTuple";
+  if (type.name()) text += "[" + type.name()->qualifiedName() + "]";
+  text += "(";
   for (size_t i = 0; i < type.elements().size(); ++i) {
     text += fmt::format("{}{} : {}", i == 0 ? "" : ", ", type.schema()->arguments()[i].name(),
                         writeType(*type.elements()[i]));

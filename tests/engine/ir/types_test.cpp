@@ -86,6 +86,7 @@ TEST(Types, TextThatIsItsOwnWriting) {
            "RRef[int]",
            "Union[int, str]",
            "NamedTuple[__torch__.Point](x : int, y : Tensor(requires_grad=1))",
+           "NamedTuple(x : int, y : Tensor)",
            "int",
            "float",
            "bool",
