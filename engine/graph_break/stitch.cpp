@@ -1,5 +1,7 @@
 #include "engine/graph_break/stitch.h"
 
+#include <c10/core/DefaultDtype.h>
+
 #include "engine/autodiff/differentiability.h"
 #include "engine/support/check.h"
 
@@ -21,16 +23,30 @@ void packGradient(const torch::jit::Gradient& gradient, Node* node) {
       ->is_(attr::df_output_vjps, integers(gradient.df_output_vjps));
 }
 
+// The one that the formulas of the graph's parts are taken to meet: of the first input that says, else the
+// default one.
+at::ScalarType floatingDtype(const std::vector<c10::TypePtr>& input_types) {
+  for (const c10::TypePtr& type : input_types) {
+    const auto tensor = type->cast<c10::TensorType>();
+    if (tensor && tensor->scalarType() && c10::isFloatingType(*tensor->scalarType())) {
+      return *tensor->scalarType();
+    }
+  }
+  return c10::get_default_dtype_as_scalartype();
+}
+
 class Stitcher {
  public:
   Stitcher(const WorkingCopy& work, bool as_written)
-      : as_written_(as_written), work_(work), graph_(std::make_shared<Graph>()) {
+      : as_written_(as_written),
+        dtype_(floatingDtype(work.input_types)),
+        work_(work),
+        graph_(std::make_shared<Graph>()) {
     for (Value* input : work.graph->inputs()) {
       Value* copy = graph_->addInput()->setType(work.input_types[input->offset()]);
       if (input->hasDebugName()) {
         copy->setDebugName(input->debugName());
       }
-      map_[input] = copy;
     }
   }
 
@@ -40,35 +56,31 @@ class Stitcher {
     const bool with_gradient = !as_written_ && part.compiled() && part.expectedVariant();
     auto gradient = with_gradient ? rawGradient(*part.graph(), part.expected())
                                   : fail(ErrorKind::Unsupported, "runs as written");
-    if (gradient) {
-      std::vector<Value*> inputs;
-      for (Register r : placed.inputs) {
-        inputs.push_back(registers[r]);
-      }
-      Node* node = graph_->create(torch::jit::prim::DifferentiableGraph, inputs, placed.outputs.size());
-      graph_->block()->appendNode(node);
-      node->s_(attr::name, name);
-      packGradient(*gradient, node);
+    std::vector<Value*> inputs;
+    for (Register r : placed.inputs) {
+      inputs.push_back(registers[r]);
+    }
+    if (!gradient) {
+      const std::vector<Value*> made = addAsWritten(part, inputs, graph_->block());
       for (size_t i = 0; i < placed.outputs.size(); ++i) {
-        node->outputs()[i]->setType(part.graph()->outputs()[i]->type());
-        registers[placed.outputs[i]] = node->outputs()[i];
+        registers[placed.outputs[i]] = made[i];
       }
       return;
     }
-    std::unordered_map<Value*, Value*> map;
-    for (size_t i = 0; i < placed.inputs.size(); ++i) {
-      map[part.graph()->inputs()[i]] = registers[placed.inputs[i]];
-    }
-    for (Node* node : part.graph()->nodes()) {
-      as_written_ = as_written_ || changesMode(node);
-      Node* copy = graph_->createClone(node, [&map](Value* value) { return map.at(value); });
-      graph_->block()->appendNode(copy);
-      for (size_t i = 0; i < node->outputs().size(); ++i) {
-        map[node->outputs()[i]] = copy->outputs()[i];
-      }
-    }
+    Node* choice = graph_->insertNode(graph_->create(torch::jit::prim::If, {addGuard(part, inputs)}, 0));
+    torch::jit::Block* fast = choice->addBlock();
+    torch::jit::Block* slow = choice->addBlock();
+    Node* node = graph_->create(torch::jit::prim::DifferentiableGraph, inputs, placed.outputs.size());
+    fast->appendNode(node);
+    node->s_(attr::name, name);
+    packGradient(*gradient, node);
+    const std::vector<Value*> made = addAsWritten(part, inputs, slow);
     for (size_t i = 0; i < placed.outputs.size(); ++i) {
-      registers[placed.outputs[i]] = map.at(part.graph()->outputs()[i]);
+      const c10::TypePtr& type = part.graph()->outputs()[i]->type();
+      node->outputs()[i]->setType(type);
+      fast->registerOutput(node->outputs()[i]);
+      slow->registerOutput(made[i]);
+      registers[placed.outputs[i]] = choice->addOutput()->setType(type);
     }
   }
 
@@ -90,12 +102,55 @@ class Stitcher {
   const std::shared_ptr<Graph>& graph() const { return graph_; }
 
  private:
-  // A DifferentiableGraph of libtorch's ignores the grad mode of the moment, and works on inputs cut off from
-  // what they share memory with: behind a change of mode, and in a graph that writes, parts stand as written.
+  // Whether the inputs are what the formulas were derived for and grad mode is on: prim::TypeCheck sees no
+  // requires_grad without it.
+  Value* addGuard(const RunnablePart& part, const std::vector<Value*>& inputs) {
+    std::vector<Value*> tensors;
+    std::vector<c10::TypePtr> types;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (const auto type = inputs[i]->type()->cast<c10::TensorType>()) {
+        tensors.push_back(inputs[i]);
+        types.push_back(c10::TensorType::create(
+            type->scalarType() ? *type->scalarType() : dtype_, std::nullopt, c10::SymbolicShape(),
+            c10::VaryingShape<c10::Stride>{}, static_cast<bool>(part.expected()[i]), false));
+      }
+    }
+    Node* check =
+        graph_->insertNode(graph_->create(torch::jit::prim::TypeCheck, tensors, tensors.size() + 1));
+    for (size_t i = 0; i < types.size(); ++i) {
+      check->outputs()[i]->setType(types[i]);
+    }
+    check->tys_(attr::types, std::move(types));
+    return check->outputs().back()->setType(c10::BoolType::get());
+  }
+
+  std::vector<Value*> addAsWritten(const RunnablePart& part, const std::vector<Value*>& inputs,
+                                   torch::jit::Block* block) {
+    std::unordered_map<Value*, Value*> map;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      map[part.graph()->inputs()[i]] = inputs[i];
+    }
+    for (Node* node : part.graph()->nodes()) {
+      as_written_ = as_written_ || changesMode(node);
+      Node* copy = graph_->createClone(node, [&map](Value* value) { return map.at(value); });
+      block->appendNode(copy);
+      for (size_t i = 0; i < node->outputs().size(); ++i) {
+        map[node->outputs()[i]] = copy->outputs()[i];
+      }
+    }
+    std::vector<Value*> outputs;
+    for (Value* output : part.graph()->outputs()) {
+      outputs.push_back(map.at(output));
+    }
+    return outputs;
+  }
+
+  // A DifferentiableGraph of libtorch's works on inputs cut off from what they share memory with: in a graph
+  // that writes, and behind a change of mode, parts stand as written.
   bool as_written_;
+  at::ScalarType dtype_;
   const WorkingCopy& work_;
   std::shared_ptr<Graph> graph_;
-  std::unordered_map<Value*, Value*> map_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <torch/csrc/jit/ir/constants.h>
 
 #include "engine/autodiff/differentiability.h"
+#include "engine/graph_break/guarded.h"
 #include "faultline/graph_break.h"
 #include "faultline/ir.h"
 
@@ -89,7 +90,8 @@ class TableBuilder {
       return value->hasDebugName() && node == graph_.param_node() ? value->debugNameBase()
                                                                   : value->debugName();
     }
-    const std::string& name = names_.of(node);
+    const Node* piece = guardedPiece(*node);
+    const std::string& name = piece ? piece->s(torch::jit::attr::name) : names_.of(node);
     return node->outputs().size() > 1 ? fmt::format("{}[{}]", name, value->offset()) : name;
   }
 
@@ -108,7 +110,7 @@ class TableBuilder {
 
   void addBlock(const torch::jit::Block* block, size_t depth) {
     for (const Node* node : block->nodes()) {
-      if (!isConstantLike(node)) {
+      if (!isConstantLike(node) && !guardsPiece(*node)) {
         addNode(node, depth);
       }
     }
@@ -118,8 +120,18 @@ class TableBuilder {
     }
   }
 
+  static bool guardsPiece(const Node& node) {
+    const auto& uses = node.outputs().empty() ? torch::jit::use_list() : node.outputs().back()->uses();
+    return uses.size() == 1 && guardedPiece(*uses[0].user);
+  }
+
   void addNode(const Node* node, size_t depth) {
     const std::string indent(depth * 2, ' ');
+    if (const Node* piece = guardedPiece(*node)) {
+      const std::string& name = piece->s(torch::jit::attr::name);
+      rows_.push_back({indent + "call_module", name, name, tuple(names(piece->inputs())), "{}"});
+      return;
+    }
     std::vector<std::string> args, kwargs;
     const auto* schema = node->maybeSchema();
     for (size_t i = 0; i < node->inputs().size(); ++i) {

@@ -8,6 +8,7 @@
 
 #include "engine/autodiff/differentiability.h"
 #include "engine/autodiff/gradient.h"
+#include "engine/graph_break/guarded.h"
 #include "engine/ir/walk.h"
 #include "engine/support/check.h"
 #include "faultline/profile.h"
@@ -32,12 +33,14 @@ bool holdsProfileNodes(const torch::jit::Block* block) {
 
 // Each walk over a large graph costs as much as a look at every node: most graphs need none of these.
 struct Needs {
-  bool inlining = false, profile = false;
+  bool guards = false, inlining = false, profile = false;
+  bool any() const { return guards || inlining || profile; }
 };
 
 Needs needsOf(const Graph& graph) {
   Needs needs;
   forEachNode(graph.block(), [&](const Node* node) {
+    needs.guards = needs.guards || isGuarded(*node);
     needs.inlining = needs.inlining || node->hasAttribute(torch::jit::attr::Subgraph) ||
                      node->kind() == torch::jit::prim::CallFunction ||
                      node->kind() == torch::jit::prim::CallMethod;
@@ -50,6 +53,9 @@ Needs needsOf(const Graph& graph) {
 std::shared_ptr<Graph> normalised(const Graph& original, bool& profiled) {
   auto graph = copyGraph(original);
   Needs needs = needsOf(original);
+  if (needs.guards) {
+    takeFallbacks(*graph->block());
+  }
   if (needs.inlining) {
     inlineSubgraphs(*graph);
     torch::jit::Inline(*graph);
@@ -89,7 +95,7 @@ Result<std::shared_ptr<const WorkingCopy>> WorkingCopy::make(const Graph& origin
 
 Result<std::shared_ptr<const WorkingCopy>> WorkingCopy::look(const Graph& original) {
   const Needs needs = needsOf(original);
-  if (needs.inlining || needs.profile) {
+  if (needs.any()) {
     return make(original);
   }
   // Not owned, and only read.

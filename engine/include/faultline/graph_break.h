@@ -124,8 +124,8 @@ class CompiledGraph {
   void run(torch::jit::Stack& stack) const;
 
   const std::vector<CompiledPiece>& pieces() const;
-  // One outer graph that holds a stock prim::DifferentiableGraph node per compiled piece: runs in the
-  // interpreter.
+  // One outer graph of stock nodes, for the interpreter: per compiled part a prim::TypeCheck of flags and
+  // dtypes, and an If with a prim::DifferentiableGraph or, where the check fails, the ops as written.
   std::shared_ptr<Graph> stitchedGraph() const;
   Timeline& timeline() const;
 
@@ -151,8 +151,8 @@ Result<CompiledGraph> compile(std::shared_ptr<Graph> graph, const BreakPlan& pla
                               const CompileOptions& options = {});
 
 // opcode / name / target / args / kwargs, as torch.fx's print_tabular: inputs as "placeholder", ops as
-// "call_function", pieces as "call_module", the return as "output". Columns are padded; long cells wrap at
-// `width`.
+// "call_function", pieces as "call_module" (without the check that guards them), the return as "output".
+// Columns are padded; long cells wrap at `width`.
 std::string graphTable(const Graph& graph, size_t width = 80);
 
 }  // namespace faultline

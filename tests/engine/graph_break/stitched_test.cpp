@@ -32,8 +32,9 @@ CompiledGraph compiledMlp(const CompileOptions& options = {}) {
 std::vector<Node*> pieceNodes(Graph& graph) {
   std::vector<Node*> nodes;
   for (Node* node : graph.nodes()) {
-    if (node->kind() == torch::jit::prim::DifferentiableGraph) {
-      nodes.push_back(node);
+    if (node->kind() != torch::jit::prim::If) continue;
+    for (Node* inner : node->blocks()[0]->nodes()) {
+      if (inner->kind() == torch::jit::prim::DifferentiableGraph) nodes.push_back(inner);
     }
   }
   return nodes;
@@ -70,6 +71,31 @@ TEST(Stitched, RunsInTheStockInterpreterAndSoDoesItsCopy) {
     EXPECT_EQ(difference(expected, observe(original, mlpInputs, {})), "") << run;
     EXPECT_EQ(difference(expected, observe(copy, mlpInputs, {})), "") << run;
   }
+}
+
+// libtorch's node would take the gradients and flags that were foreseen for those that are.
+TEST(Stitched, RunsAsWrittenWhereFlagsModesOrDtypesAreOthers) {
+  const Runner reference = interpreter(parse(mlp));
+  const Runner stitched = interpreter(compiledMlp().stitchedGraph());
+  const auto compare = [&](const Inputs& inputs, bool grad_mode) {
+    return difference(observe(reference, inputs, {}, grad_mode), observe(stitched, inputs, {}, grad_mode));
+  };
+  EXPECT_EQ(compare(mlpInputs, false), "");
+  const Inputs no_grad = [] {
+    torch::jit::Stack stack = mlpInputs();
+    for (c10::IValue& value : stack) value = value.toTensor().detach();
+    return stack;
+  };
+  EXPECT_EQ(compare(no_grad, true), "");
+  const Inputs doubles = [] {
+    torch::jit::Stack stack = mlpInputs();
+    for (c10::IValue& value : stack) {
+      const at::Tensor& tensor = value.toTensor();
+      value = tensor.detach().to(at::kDouble).requires_grad_(tensor.requires_grad());
+    }
+    return stack;
+  };
+  EXPECT_EQ(compare(doubles, true), "");
 }
 
 TEST(Stitched, SubgraphsInTheInputAreTakenApartFirst) {

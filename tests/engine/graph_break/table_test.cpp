@@ -107,8 +107,8 @@ graph(%x : Tensor, %w : Tensor):
   auto compiled = compile(graph, *plan);
   ASSERT_TRUE(compiled);
   const std::string table = graphTable(*compiled->stitchedGraph());
-  EXPECT_THAT(table, HasSubstr("call_module  DifferentiableGraph    piece0  (x, w)                    {}"));
-  EXPECT_THAT(table, HasSubstr("call_module  DifferentiableGraph_1  piece1  (DifferentiableGraph,)"));
+  EXPECT_THAT(table, HasSubstr("call_module  piece0  piece0  (x, w)     {}"));
+  EXPECT_THAT(table, HasSubstr("call_module  piece1  piece1  (piece0,)  {}"));
   EXPECT_LE(widest(table), 80u);
 }
 

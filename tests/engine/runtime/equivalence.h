@@ -298,7 +298,7 @@ inline std::string compareAll(const std::shared_ptr<Graph>& graph, const Inputs&
         check("lean", broken, options);
         check("lean again", broken, options);
         const bool stock_promises =
-            grad_mode && (backward.kind == Backward::Kind::All || backward.kind == Backward::Kind::Output);
+            backward.kind == Backward::Kind::All || backward.kind == Backward::Kind::Output;
         if (stock_promises && options.stitched) {
           CompareOptions how = options;
           how.flags = false;
