@@ -35,6 +35,18 @@ at::ScalarType floatingDtype(const std::vector<c10::TypePtr>& input_types) {
   return c10::get_default_dtype_as_scalartype();
 }
 
+// An input that only lends its sizes gets no gradient in eager, and none from a node that does not know it.
+InputMask reachingAnOutput(const RunnablePart& part) {
+  const auto& reaching = part.expectedVariant()->gradient.reaching;
+  InputMask reached(part.expected().size(), false);
+  for (size_t o = 0; o < part.graph()->outputs().size(); ++o) {
+    for (size_t i = 0; i < reached.size(); ++i) {
+      reached[i] = reached[i] || reaching[o][i];
+    }
+  }
+  return reached;
+}
+
 class Stitcher {
  public:
   Stitcher(const WorkingCopy& work, bool as_written)
@@ -54,7 +66,7 @@ class Stitcher {
   void addPart(const PlacedPart& placed, const std::string& name, std::vector<Value*>& registers) {
     const RunnablePart& part = *placed.part;
     const bool with_gradient = !as_written_ && part.compiled() && part.expectedVariant();
-    auto gradient = with_gradient ? rawGradient(*part.graph(), part.expected())
+    auto gradient = with_gradient ? rawGradient(*part.graph(), reachingAnOutput(part))
                                   : fail(ErrorKind::Unsupported, "runs as written");
     std::vector<Value*> inputs;
     for (Register r : placed.inputs) {

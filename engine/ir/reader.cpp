@@ -11,7 +11,6 @@ namespace {
 using torch::jit::Block;
 
 // libtorch clones, prints and lints blocks and subgraphs by recursion.
-constexpr size_t kMaxBlockNesting = 256;
 constexpr size_t kMaxGraphNesting = 64;
 // Copying a graph makes names unique by counting up what stands behind the last dot, as an int64.
 constexpr size_t kMaxSuffixDigits = 18;

@@ -79,6 +79,10 @@ Error fromTorch(std::string_view what, std::string_view source) {
   std::string message = oneLine(what.substr(0, file));
   constexpr std::string_view kCall = "The original call is";
   if (message.ends_with(kCall)) message = oneLine(message.substr(0, message.size() - kCall.size()));
+  // torch's parser, asked for functions.
+  if (message == "expected def but found 'class' here") {
+    message = "expected def, found a class: save an instance with torch.jit.save, and give that file";
+  }
   constexpr std::string_view kHere = " here";
   if (message.ends_with(kHere)) message.resize(message.size() - kHere.size());
   error.message = message;
@@ -126,6 +130,20 @@ Function* choose(const std::vector<Function*>& functions) {
   return functions.back();
 }
 
+// Chains of operators and of elif are as deep as they are long, for the parser and all that walks its tree:
+// measured at under 3 KB of stack a term, and a term has two characters.
+constexpr size_t kMaxSource = 1 << 20;
+constexpr size_t kStackPerCharacter = 4096;
+
+bool nestedDeeper(const torch::jit::Block& block, size_t levels) {
+  for (const torch::jit::Node* node : block.nodes()) {
+    for (const torch::jit::Block* inner : node->blocks()) {
+      if (levels == 0 || nestedDeeper(*inner, levels - 1)) return true;
+    }
+  }
+  return false;
+}
+
 Result<Model> compile(const std::string& source) {
   std::vector<Def> defs = parse(source);
   if (defs.empty()) return fail(ErrorKind::Syntax, "expected a function: def f(x): …", SourceLocation{1, 1});
@@ -137,6 +155,10 @@ Result<Model> compile(const std::string& source) {
   model.source_kind = "torchscript";
   model.graph = torch::jit::toGraphFunction(*chosen).graph()->copy();
   if (auto flat = flattenCalls(*model.graph); !flat) return tl::make_unexpected(flat.error());
+  if (nestedDeeper(*model.graph->block(), kMaxBlockNesting)) {
+    return fail(ErrorKind::Unsupported,
+                fmt::format("if, for and while are nested deeper than {} levels", kMaxBlockNesting));
+  }
   for (const c10::Argument& argument : chosen->getSchema().arguments()) {
     ModelInput input{argument.name(), std::nullopt, false};
     if (argument.default_value()) input.spec = specOfValue(*argument.default_value());
@@ -176,9 +198,15 @@ Result<std::map<std::string, InputSpec>> readParamLines(std::string_view text) {
 
 Result<Model> modelFromScript(std::string_view text) {
   if (auto checked = checkBrackets(text); !checked) return tl::make_unexpected(checked.error());
+  if (text.size() > kMaxSource) {
+    return fail(ErrorKind::Unsupported, "more than 1 MiB of source");
+  }
   std::string source = withoutPython(text);
   try {
-    return compile(source);
+    Result<Model> model;
+    runOnLargeStack((size_t{64} << 20) + kStackPerCharacter * source.size(),
+                    [&] { model = compile(source); });
+    return model;
   } catch (const torch::jit::ErrorReport& error) {
     return tl::make_unexpected(fromTorch(error.what(), source));
   } catch (const c10::Error& error) {

@@ -16,11 +16,13 @@ Interrupts::Interrupts() {
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigaction(SIGINT, &action, &before_int_);
   sigaction(SIGTERM, &action, &before_term_);
+  sigaction(SIGHUP, &action, &before_hup_);
 }
 
 Interrupts::~Interrupts() {
   sigaction(SIGINT, &before_int_, nullptr);
   sigaction(SIGTERM, &before_term_, nullptr);
+  sigaction(SIGHUP, &before_hup_, nullptr);
   caught_signal = 0;
 }
 

@@ -94,10 +94,13 @@ Result<std::unique_ptr<OutDir>> OutDir::open(const std::string& path, bool resum
   std::unique_ptr<OutDir> dir;
   if (path.empty()) {
     std::error_code code;
-    std::string pattern = fs::temp_directory_path(code).string() + "/faultline-XXXXXX";
-    if (code || ::mkdtemp(pattern.data()) == nullptr) {
-      return broke(pattern, "make a temporary folder", code ? code.value() : errno);
+    const std::string parent = fs::temp_directory_path(code).string();
+    if (code) {
+      const char* asked = std::getenv("TMPDIR");
+      return broke(asked != nullptr ? asked : "/tmp", "make a temporary folder in TMPDIR", code.value());
     }
+    std::string pattern = parent + "/faultline-XXXXXX";
+    if (::mkdtemp(pattern.data()) == nullptr) return broke(pattern, "make a temporary folder", errno);
     dir.reset(new OutDir(pattern, true));
   } else {
     std::error_code code;
@@ -105,7 +108,7 @@ Result<std::unique_ptr<OutDir>> OutDir::open(const std::string& path, bool resum
       return refuse(path, "not a folder");
     }
     if (!resume && fs::is_directory(path, code) && !fs::is_empty(path, code)) {
-      return refuse(path, "the folder is not empty: give another one, or --resume to go on in it");
+      return refuse(path, "the folder is not empty: give another one (fuzz goes on in it with --resume)");
     }
     dir.reset(new OutDir(path, false));
   }

@@ -21,20 +21,21 @@ std::string scalarText(const c10::IValue& value) {
   return "<" + value.tagKind() + ">";
 }
 
-at::Tensor copyOfValues(const at::Tensor& t) {
-  // Below autograd: no graph, no version bump, half the cost.
-  at::AutoDispatchBelowADInplaceOrView below;
-  at::Tensor plain = t;
-  if (plain.layout() != at::kStrided) plain = plain.to_dense();
-  if (!plain.device().is_cpu()) plain = plain.cpu();
-  return plain.resolve_conj().resolve_neg().clone(at::MemoryFormat::Contiguous);
-}
-
 int numberOf(std::unordered_map<const void*, int>& numbers, const void* key) {
   return numbers.emplace(key, static_cast<int>(numbers.size())).first->second;
 }
 
 }  // namespace
+
+at::Tensor copyOfValues(const at::Tensor& t) {
+  // Below autograd: no graph, no version bump, half the cost.
+  at::AutoDispatchBelowADInplaceOrView below;
+  at::Tensor plain = t;
+  if (plain.layout() != at::kStrided) plain = plain.to_dense();
+  if (plain.is_quantized()) plain = plain.dequantize();
+  if (!plain.device().is_cpu()) plain = plain.cpu();
+  return plain.resolve_conj().resolve_neg().clone(at::MemoryFormat::Contiguous);
+}
 
 void findTensors(const c10::IValue& value, const std::string& prefix, size_t position,
                  std::vector<FoundTensor>& tensors, std::vector<ScalarTrace>* scalars) {

@@ -30,6 +30,9 @@ Result<std::shared_ptr<Graph>> readGraph(std::string_view text, size_t first_lin
 // attribute kind that no TorchScript node has.
 std::string writeGraph(const Graph& graph);
 
+// Blocks in blocks that text may have; deeper ones are refused, for libtorch walks them recursively.
+inline constexpr size_t kMaxBlockNesting = 256;
+
 // A type as it stands in IR text, complete where libtorch's printer is not: "Float(*, 3, strides=[3, 1],
 // device=cpu)".
 Result<c10::TypePtr> readType(std::string_view text);

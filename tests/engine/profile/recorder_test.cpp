@@ -176,6 +176,7 @@ TEST(Recorder, RequiresGradWithoutGradMode) {
 
 TEST(Recorder, SitesInsideRunningSubgraphsAreMarked) {
   auto graph = straightLine();
+  graph->inputs()[0]->setType(c10::TensorType::get()->withRequiresGrad(false));
   graph->inputs()[1]->setType(c10::TensorType::get()->withRequiresGrad(true));
   auto plan = planBreaks(*graph, BreakPolicy::none());
   ASSERT_TRUE(plan.has_value());
