@@ -7,6 +7,7 @@
 #include "engine/support/check.h"
 #include "faultline/ir.h"
 #include "oracles/compare/phases.h"
+#include "oracles/exec/errors.h"
 #include "oracles/exec/execute.h"
 #include "oracles/float64.h"
 #include "oracles/lane.h"
@@ -185,6 +186,7 @@ CaseResult judgeCase(const Case& c, const JudgeOptions& options) {
   // A program that cannot run is no case, unless a lane runs it all the same.
   if (throws && !result.failed()) {
     result.skip = "reference_throws";
+    result.skip_detail = decisiveLine(reference.runs[0].phases[0].error->text);
     result.judgements.clear();
   }
   return result;

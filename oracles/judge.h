@@ -32,7 +32,8 @@ struct Judgement {
 };
 
 struct CaseResult {
-  std::string skip;  // not empty: the case as a whole was not judged, and why
+  std::string skip;         // not empty: the case as a whole was not judged, and why
+  std::string skip_detail;  // what the reference threw
   std::vector<Judgement> judgements;
   std::vector<std::pair<std::string, double>> lane_seconds;
   std::vector<ShareTrace> shares;  // of all lanes

@@ -14,6 +14,7 @@
 #include "fuzz/cli/command.h"
 #include "fuzz/cli/console.h"
 #include "fuzz/cli/json.h"
+#include "fuzz/cli/last_words.h"
 #include "fuzz/cli/model_file.h"
 #include "fuzz/cli/options.h"
 #include "oracles/exec/prepare.h"
@@ -68,6 +69,7 @@ Result<ExitCode> runBreak(const BreakFlags& flags) {
     compiled = std::move(*made);
   }
   if (flags.exec) {
+    leaveLastWords("`faultline check` runs programs in workers, which may die.");
     auto done = runBroken(*compiled, *plan, prepared->graph, *loaded);
     if (!done) return tl::make_unexpected(done.error());
     run = std::move(*done);

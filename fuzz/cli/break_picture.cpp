@@ -3,12 +3,14 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <map>
 
 #include <fmt/format.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include "fuzz/cli/json.h"
+#include "fuzz/cli/options.h"
 
 namespace faultline::cli {
 namespace {
@@ -34,15 +36,12 @@ Result<std::string> laidOut(const std::string& dot) {
 }  // namespace
 
 void addPictures(CLI::App& app, PictureFlags& flags, CLI::Option* exec) {
-  app.add_option("--dot", flags.dot, "write the broken graph as Graphviz text")->type_name("FILE");
-  app.add_option("--svg", flags.svg, "write the broken graph as a picture, a box per piece")
-      ->type_name("FILE");
-  app.add_option("--timeline", flags.timeline, "write what happened when, as a Chrome trace; '-' is stdout")
-      ->type_name("FILE")
+  addFile(app, "--dot", flags.dot, "write the broken graph as Graphviz text");
+  addFile(app, "--svg", flags.svg, "write the broken graph as a picture, a box per piece");
+  addFile(app, "--timeline", flags.timeline, "write what happened when, as a Chrome trace; '-' is stdout")
       ->needs(exec);
-  app.add_option("--timeline-svg", flags.timeline_svg,
-                 "write what happened when as a picture: a lane per piece, hooks between them")
-      ->type_name("FILE")
+  addFile(app, "--timeline-svg", flags.timeline_svg,
+          "write what happened when as a picture: a lane per piece, hooks between them")
       ->needs(exec);
 }
 
@@ -54,16 +53,18 @@ std::string pictureOnStdout(const PictureFlags& flags) {
 }
 
 Result<void> checkPictures(const PictureFlags& flags, const std::string& json) {
-  std::string taken = json == "-" ? "--json -" : "";
+  std::map<std::string, std::string> taken;
+  if (!json.empty()) taken.emplace(json, "--json");
   const std::pair<const char*, const std::string*> files[] = {{"--dot", &flags.dot},
                                                               {"--svg", &flags.svg},
                                                               {"--timeline", &flags.timeline},
                                                               {"--timeline-svg", &flags.timeline_svg}};
   for (const auto& [name, file] : files) {
-    if (*file != "-") continue;
-    if (!taken.empty())
-      return fail(ErrorKind::Invalid, fmt::format("{} -: stdout is taken by {}", name, taken));
-    taken = fmt::format("{} -", name);
+    if (file->empty()) continue;
+    const auto [before, free] = taken.emplace(*file, name);
+    if (free) continue;
+    return fail(ErrorKind::Invalid, fmt::format("{} {}: {} is taken by {}", name, *file,
+                                                *file == "-" ? "stdout" : "that file", before->second));
   }
   return {};
 }

@@ -21,12 +21,14 @@ void addCampaign(CLI::App& app, CampaignFlags& flags, const std::string& default
                "no worker processes, for debuggers: a crash ends the program")
       ->excludes(jobs);
   addDuration(app, "--case-timeout", flags.case_timeout,
-              "a case that takes longer is a failure; default: 30s");
+              "a case that takes longer is a failure, shown by four tries; default: 30s");
   addCount(app, "--rss-limit-mb", flags.rss_limit_mb,
            "a worker above it is killed; 0: no limit; default: 2048");
   addRepeated(app, "--plugin", flags.plugins, "SO", "a shared library that registers lanes; repeatable");
   addJson(app, flags.json);
 }
+
+constexpr uint64_t kLeastRssMb = 512;
 
 Result<void> applyCampaign(const CampaignFlags& flags, CampaignOptions& options) {
   if (flags.jobs == uint64_t{0}) return fail(ErrorKind::Invalid, "--jobs: expected at least 1");
@@ -51,6 +53,12 @@ Result<void> applyCampaign(const CampaignFlags& flags, CampaignOptions& options)
   options.plugins = flags.plugins;
   options.jobs = static_cast<unsigned>(flags.jobs.value_or(0));
   if (flags.case_timeout) options.case_timeout = *flags.case_timeout;
+  if (const uint64_t limit = flags.rss_limit_mb.value_or(0); limit != 0 && limit < kLeastRssMb) {
+    return fail(ErrorKind::Invalid,
+                fmt::format("--rss-limit-mb: expected 0 or at least {}, what a worker with "
+                            "PyTorch takes before its first case",
+                            kLeastRssMb));
+  }
   if (flags.rss_limit_mb) options.rss_limit_mb = *flags.rss_limit_mb;
   return {};
 }

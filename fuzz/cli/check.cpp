@@ -65,6 +65,7 @@ Result<ExitCode> runCheck(const CheckFlags& flags) {
     printVerdicts(console, *outcome);
     for (const auto& [reason, count] : outcome->skipped)
       console.line("The case as a whole was skipped: " + reason);
+    if (!outcome->skip_detail.empty()) console.paragraph("eager PyTorch: " + outcome->skip_detail, 2);
     printFailures(console, *outcome,
                   [&](const FailureGroup& failure) { return pasteCommand(flags, failure); });
   }

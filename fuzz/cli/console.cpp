@@ -35,12 +35,22 @@ std::string padded(const std::string& text, size_t width, bool right) {
 void Console::print(std::string_view text) const { std::fwrite(text.data(), 1, text.size(), stream_); }
 
 void Console::line(std::string_view text) const {
-  print(text);
-  print("\n");
+  std::string all = margin_;
+  for (const char c : text) {
+    all += c;
+    if (c == '\n') all += margin_;
+  }
+  all.erase(all.find_last_not_of(' ') + 1);
+  print(all + "\n");
 }
 
 void Console::paragraph(std::string_view text, size_t indent) const {
-  line(std::string(indent, ' ') + wrap(text, kWidth - indent, indent));
+  line(std::string(indent, ' ') + wrap(text, kWidth - indent - margin_.size(), indent));
+}
+
+void complain(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
 }
 
 ProgressLine::ProgressLine() {
@@ -51,15 +61,13 @@ ProgressLine::ProgressLine() {
 
 void ProgressLine::update(std::string_view text) {
   if (!shown_) return;
-  fmt::print(stderr, "\r\x1b[K{}", shorten(text, kWidth - 1));
-  std::fflush(stderr);
+  complain(fmt::format("\r\x1b[K{}", shorten(text, kWidth - 1)));
   dirty_ = true;
 }
 
 void ProgressLine::clear() {
   if (!dirty_) return;
-  fmt::print(stderr, "\r\x1b[K");
-  std::fflush(stderr);
+  complain("\r\x1b[K");
   dirty_ = false;
 }
 

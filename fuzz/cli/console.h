@@ -12,14 +12,20 @@ inline constexpr size_t kWidth = 80;
 // Where human text goes: stdout, or stderr when stdout is taken by `--json -`.
 class Console {
  public:
-  explicit Console(std::string_view json_path = {}) : stream_(json_path == "-" ? stderr : stdout) {}
+  // `margin` stands before each line that is not printed as it is.
+  explicit Console(std::string_view json_path = {}, std::string_view margin = {})
+      : stream_(json_path == "-" ? stderr : stdout), margin_(margin) {}
   void print(std::string_view text) const;  // as it is
   void line(std::string_view text = {}) const;
   void paragraph(std::string_view text, size_t indent = 0) const;  // wrapped
 
  private:
   std::FILE* stream_;
+  std::string margin_;
 };
+
+// To stderr. A stream that is closed or full is not worth dying for.
+void complain(std::string_view text);
 
 // One line on stderr that is overwritten; nothing at all where stderr is no terminal or CI is set.
 class ProgressLine {

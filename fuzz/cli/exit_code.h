@@ -9,6 +9,7 @@ enum class ExitCode : int {
   Usage = 2,           // usage, or input that cannot be read
   NothingChecked = 3,  // no case at all, or none that any oracle could judge
   Broken = 4,          // faultline itself failed
+  HungUp = 129,        // SIGHUP, nothing new
   Interrupted = 130,   // SIGINT, nothing new
   Terminated = 143,    // SIGTERM, nothing new
 };

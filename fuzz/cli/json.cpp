@@ -5,7 +5,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <stdexcept>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -21,19 +20,24 @@ Json jsonHead(std::string_view name) {
   return {{"schema", fmt::format("faultline.{}/1", name)}, {"version", version()}, {"torch", torchVersion()}};
 }
 
-Result<void> writeText(const std::string& path, std::string_view text) {
+Result<void> writeText(const std::string& asked, std::string_view text) {
+  std::error_code status;
+  // Through a link to the file that it means: renaming would put a file in its place.
+  const std::string path = std::filesystem::is_symlink(asked, status)
+                               ? std::filesystem::weakly_canonical(asked, status).string()
+                               : asked;
   const auto refuse = [&](const std::string& reason) -> Result<void> {
-    return fail(ErrorKind::Io, fmt::format("cannot write '{}': {}", path, reason));
+    return fail(ErrorKind::Io, fmt::format("cannot write {}: {}",
+                                           path == "-" ? "standard output" : "'" + path + "'", reason));
   };
   if (path.empty()) return {};
   if (path == "-") {
     const bool written =
         std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-    if (!written) throw std::runtime_error(refuse(std::strerror(errno)).error().message);
+    if (!written) throw WriteFailure(refuse(std::strerror(errno)).error().message);
     return {};
   }
   // Devices and pipes are written in place: a rename would put a file where they were.
-  std::error_code status;
   const bool in_place =
       std::filesystem::exists(path, status) && !std::filesystem::is_regular_file(path, status);
   const std::string target = in_place ? path : fmt::format("{}.tmp{}", path, getpid());
@@ -45,7 +49,7 @@ Result<void> writeText(const std::string& path, std::string_view text) {
     // A place that can be written to, but not now: no fault of the command line.
     const std::string reason = refuse(std::strerror(errno)).error().message;
     if (!in_place) std::filesystem::remove(target, status);
-    throw std::runtime_error(reason);
+    throw WriteFailure(reason);
   }
   if (!in_place) std::filesystem::rename(target, path, status);
   return status ? refuse(status.message()) : Result<void>{};

@@ -1,6 +1,7 @@
 // JSON results: `"schema": "faultline.NAME/1"`, fields in the order they are documented in. Fields may be
 // added to a schema, never renamed.
 #pragma once
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -16,8 +17,13 @@ std::string version();  // of faultline
 
 Json jsonHead(std::string_view name);  // {"schema", "version", "torch"}
 
+// A place that can be written to, but not now (a full disk): no fault of the command line, and no bug.
+class WriteFailure : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 // Writes `value` to `path` ("-": stdout, empty: nowhere), a file through a temporary beside it, so that
-// nobody ever sees half of it. Bytes that are no UTF-8 are replaced.
+// nobody ever sees half of it. Bytes that are no UTF-8 are replaced. Throws WriteFailure.
 Result<void> writeJson(const std::string& path, const Json& value);
 // The same for any text.
 Result<void> writeText(const std::string& path, std::string_view text);

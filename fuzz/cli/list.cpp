@@ -146,7 +146,8 @@ Result<ExitCode> runList(const ListOptions& options) {
   std::vector<std::string> words;
   for (const List& list : lists()) words.push_back(list.word);
   const auto found = std::find(words.begin(), words.end(), options.what);
-  if (found == words.end()) return tl::make_unexpected(unknownWord("list", options.what, words));
+  if (found == words.end())
+    return tl::make_unexpected(unknownWord("list", options.what, words, "faultline list --help"));
   const List& list = lists()[static_cast<size_t>(found - words.begin())];
   const std::vector<Json> rows = list.rows ? list.rows() : std::vector<Json>{};
   const Console console(options.json);

@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include "fuzz/cli/command.h"
+#include "fuzz/cli/console.h"
 #include "fuzz/cli/help.h"
 #include "fuzz/cli/json.h"
 #include "fuzz/cli/words.h"
@@ -44,7 +45,7 @@ const CLI::App& chosen(const CLI::App& app) {
 
 int usage(const CLI::App& at, const std::string& message) {
   const std::string command = at.get_parent() == nullptr ? "faultline" : "faultline " + at.get_name();
-  fmt::print(stderr, "{}: {} (see {} --help)\n", command, message, command);
+  complain(fmt::format("{}: {} (see {} --help)\n", command, message, command));
   return static_cast<int>(ExitCode::Usage);
 }
 
@@ -80,13 +81,15 @@ int runAction(const CLI::App& command, const Action& action) {
   try {
     const Result<ExitCode> outcome = action();
     if (outcome) return static_cast<int>(*outcome);
-    fmt::print(stderr, "{}: {}\n", name, outcome.error().str());
+    complain(fmt::format("{}: {}\n", name, outcome.error().str()));
     return static_cast<int>(ExitCode::Usage);
+  } catch (const WriteFailure& error) {
+    complain(fmt::format("{}: {}\n", name, error.what()));
   } catch (const c10::Error& error) {
     // what() would carry a backtrace and addresses.
-    fmt::print(stderr, "{}: internal error: {}\n", name, error.what_without_backtrace());
+    complain(fmt::format("{}: internal error: {}\n", name, error.what_without_backtrace()));
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: internal error: {}\n", name, error.what());
+    complain(fmt::format("{}: internal error: {}\n", name, error.what()));
   }
   return static_cast<int>(ExitCode::Broken);
 }
@@ -122,8 +125,16 @@ int run(int argc, char** argv) {
   for (const auto& [sub, action] : actions) {
     if (sub->parsed()) return runAction(*sub, action);
   }
-  fmt::print(stderr, "{}", app.help());
+  complain(app.help());
   return static_cast<int>(ExitCode::Usage);
+}
+
+// What was printed and is lost is worse than any outcome but bad usage.
+int afterOutput(int code) {
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (written || code == static_cast<int>(ExitCode::Usage)) return code;
+  complain("faultline: standard output took no more: closed, or the disk is full\n");
+  return static_cast<int>(ExitCode::Broken);
 }
 
 }  // namespace
@@ -134,5 +145,5 @@ int main(int argc, char** argv) {
   at::set_num_threads(1);
   // A file that may grow no further is an error to report, as a full disk is.
   std::signal(SIGXFSZ, SIG_IGN);
-  return faultline::cli::run(argc, argv);
+  return faultline::cli::afterOutput(faultline::cli::run(argc, argv));
 }

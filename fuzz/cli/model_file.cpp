@@ -46,7 +46,12 @@ Result<Case> loadModelFile(const std::string& path, const std::vector<std::strin
   for (const std::string& text : inputs) {
     auto input = readNamedInput(text);
     if (!input) {
-      input.error().message = fmt::format("--input '{}': {}", text, input.error().message);
+      // A place would look like one in a file.
+      const size_t column = input.error().where ? input.error().where->column : 0;
+      input.error().where.reset();
+      input.error().message = fmt::format("--input '{}'{}: {}", text,
+                                          column > 1 ? fmt::format(", at '{}'", text.substr(column - 1)) : "",
+                                          input.error().message);
       return tl::make_unexpected(input.error());
     }
     if (!given.insert(*input).second) {

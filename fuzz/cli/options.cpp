@@ -43,13 +43,15 @@ Result<double> parseDuration(std::string_view text) {
   double value = 0;
   const auto [stop, status] = std::from_chars(text.data(), text.data() + digits, value);
   const bool number = digits > 0 && status == std::errc() && stop == text.data() + digits;
+  constexpr double kLongest = 1e9;  // seconds; 30 years
+  if (number && value == 0) return fail(ErrorKind::Invalid, "expected a time above zero");
   if (number && unit.empty()) {
     return fail(ErrorKind::Invalid, fmt::format("a time needs a unit: '{0}s', '{0}m' or '{0}h'", text));
   }
   for (const auto& [name, seconds] : kUnits) {
     if (!number || unit != name) continue;
-    if (value <= 0)
-      return fail(ErrorKind::Invalid, fmt::format("expected a time above zero, not '{}'", text));
+    if (value * seconds > kLongest)
+      return fail(ErrorKind::Invalid, fmt::format("'{}' is longer than 30 years", text));
     return value * seconds;
   }
   return fail(ErrorKind::Invalid, fmt::format("expected a time such as '120s' or '10m', not '{}'", text));
@@ -76,8 +78,14 @@ CLI::Option* addWords(CLI::App& app, const std::string& names, std::vector<std::
   return addRepeated(app, names, into, type, help)->delimiter(',');
 }
 
+CLI::Option* addFile(CLI::App& app, const std::string& names, std::string& path, const std::string& help) {
+  return app.add_option(names, path, help)->type_name("FILE")->check([](const std::string& name) {
+    return name.empty() ? "expected the name of a file" : "";
+  });
+}
+
 void addJson(CLI::App& app, std::string& path) {
-  app.add_option("--json", path, "write the result as JSON; '-' is stdout")->type_name("FILE");
+  addFile(app, "--json", path, "write the result as JSON; '-' is stdout");
 }
 
 void addInput(CLI::App& app, std::vector<std::string>& inputs) {

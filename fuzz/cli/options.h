@@ -32,6 +32,8 @@ CLI::Option* addRepeated(CLI::App& app, const std::string& names, std::vector<st
                          const std::string& type, const std::string& help);
 
 // --json FILE and --input NAME=SPEC, the same wherever they stand.
+// Refuses an empty name: a shell variable that is not set would lose the result.
+CLI::Option* addFile(CLI::App& app, const std::string& names, std::string& path, const std::string& help);
 void addJson(CLI::App& app, std::string& path);
 void addInput(CLI::App& app, std::vector<std::string>& inputs);
 

@@ -64,13 +64,21 @@ std::string annotatedGraph(const std::vector<ProfiledUse>& uses, WrittenGraph wr
 }
 
 Result<std::vector<const ProfiledUse*>> explained(const std::string& word,
-                                                  const std::vector<ProfiledUse>& uses) {
+                                                  const std::vector<ProfiledUse>& uses, const Graph& graph) {
   const std::string wanted = word.rfind('%', 0) == 0 ? word : "%" + word;
   std::vector<const ProfiledUse*> found;
   std::vector<std::string> known;
   for (const ProfiledUse& use : uses) {
     known.push_back(use.value);
     if (use.value == wanted) found.push_back(&use);
+  }
+  const auto& values = graph.debugNames();
+  if (const auto value = values.find(wanted.substr(1)); found.empty() && value != values.end()) {
+    return fail(ErrorKind::Invalid,
+                fmt::format("--explain {}: {}", wanted,
+                            value->second->type()->kind() == c10::TypeKind::TensorType
+                                ? "no op uses it"
+                                : "is no tensor, but " + writeType(*value->second->type())));
   }
   if (found.empty()) {
     Error error = unknownWord("value", wanted, known);
@@ -121,7 +129,8 @@ void printSummary(const Console& console, const std::vector<ProfiledUse>& uses,
     text += fmt::format("{}{} {}", separator, count, state);
     separator = ", ";
   }
-  console.paragraph(text + fmt::format("; {} conditional", conditional));
+  console.paragraph(uses.empty() ? "No tensor is used."
+                                 : text + fmt::format("; {} conditional", conditional));
   console.line(findings.empty() ? "No findings: every answer stands at its use, and nothing contradicts."
                                 : plural(findings.size(), "finding") + ":");
   for (const ProfileFinding& finding : findings) {
@@ -151,7 +160,7 @@ Result<ExitCode> runProfile(const ProfileFlags& flags) {
 
   std::vector<const ProfiledUse*> asked;
   for (const std::string& word : flags.explain) {
-    const auto found = explained(word, uses);
+    const auto found = explained(word, uses, **graph);
     if (!found) return tl::make_unexpected(found.error());
     asked.insert(asked.end(), found->begin(), found->end());
   }

@@ -80,7 +80,8 @@ Result<ExitCode> runReplay(const ReplayFlags& flags) {
   const auto outcome = replayCampaign(options);
   line.clear();
   if (outcome) {
-    for (const Error& error : outcome->bad_inputs) fmt::print(stderr, "faultline replay: {}\n", error.str());
+    for (const Error& error : outcome->bad_inputs)
+      complain(fmt::format("faultline replay: {}\n", error.str()));
     printTotals(console, *outcome);
     printTallies(console, *outcome);
     printOutcomes(console, *outcome, flags);

@@ -15,6 +15,7 @@
 #include "fuzz/cli/options.h"
 #include "generators/case/case.h"
 #include "generators/case/file.h"
+#include "generators/case/model.h"
 #include "generators/choices/choices.h"
 #include "generators/generate/generate.h"
 
@@ -126,11 +127,20 @@ void printTape(const Console& console, const Tape& tape) {
   }
 }
 
+// Text is not read again: it may come from a pipe.
+Result<std::shared_ptr<torch::jit::Graph>> graphOf(const std::string& path, const std::string& bytes) {
+  if (fileKind(bytes) == FileKind::Archive) return loadGraphFile(path);
+  auto model = modelFromText(bytes);
+  if (!model) return tl::make_unexpected(inFile(model.error(), path));
+  return model->graph;
+}
+
 Result<ExitCode> runShow(const ShowFlags& flags) {
   // Archives are no text, so the kind is asked of the bytes.
   const auto bytes = readFile(flags.file);
   if (!bytes) return tl::make_unexpected(bytes.error());
-  const Console console(flags.json);
+  // As IR it can be read again: all but the graph are comments.
+  const Console console(flags.json, flags.ir ? "# " : "");
   Json result = jsonHead("show");
   if (fileKind(*bytes) == FileKind::Tape) {
     const auto tape = readTape(*bytes);
@@ -150,7 +160,7 @@ Result<ExitCode> runShow(const ShowFlags& flags) {
     result["kind"] = "case";
     result["case"] = caseJson(*c);
   } else {
-    const auto graph = loadGraphFile(flags.file);
+    const auto graph = graphOf(flags.file, *bytes);
     if (!graph) return tl::make_unexpected(graph.error());
     const auto valid = verifyGraph(**graph);
     console.paragraph(valid ? "Graph, valid" : "Graph, NOT valid: " + valid.error().message);

@@ -205,8 +205,12 @@ Result<Model> lowerModule(const torch::jit::Module& module) {
   return model;
 }
 
-// The first line says it; what follows is libtorch's stack.
-std::string firstLine(std::string_view what) { return std::string(what.substr(0, what.find('\n'))); }
+// The first line that says anything; what follows is libtorch's stack.
+std::string firstLine(std::string_view what) {
+  what.remove_prefix(std::min(what.find_first_not_of(" \n"), what.size()));
+  const std::string line(what.substr(0, what.find('\n')));
+  return line.empty() ? "it holds no code" : line;
+}
 
 }  // namespace
 

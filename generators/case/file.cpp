@@ -37,6 +37,8 @@ Result<std::string> readFile(const std::string& path) {
     }
   }
   if (file.bad()) return refuse(path, ErrorKind::Io, "cannot be read");
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (bytes.starts_with(kByteOrderMark)) bytes.erase(0, kByteOrderMark.size());
   if (bytes.empty()) return refuse(path, ErrorKind::Syntax, "is empty", SourceLocation{1, 1});
   return bytes;
 }

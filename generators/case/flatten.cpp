@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <torch/csrc/jit/passes/inliner.h>
 
+#include "faultline/ir.h"
+
 namespace faultline {
 namespace {
 
@@ -41,9 +43,22 @@ Result<void> check(Block* block) {
   return {};
 }
 
+bool nestedDeeper(const Block& block, size_t levels) {
+  for (const Node* node : block.nodes()) {
+    for (const Block* inner : node->blocks()) {
+      if (levels == 0 || nestedDeeper(*inner, levels - 1)) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<void> flattenCalls(torch::jit::Graph& graph) {
+  if (nestedDeeper(*graph.block(), kMaxBlockNesting)) {
+    return fail(ErrorKind::Unsupported,
+                fmt::format("if, for and while are nested deeper than {} levels", kMaxBlockNesting));
+  }
   torch::jit::Inline(graph);
   return check(graph.block());
 }

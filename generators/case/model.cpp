@@ -1,5 +1,6 @@
 #include "generators/case/model.h"
 
+#include <filesystem>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -55,6 +56,9 @@ Result<void> addParamLines(Model& model, std::string_view text) {
 }
 
 bool isArchive(const std::string& path) {
+  std::error_code ignored;
+  // Looking into a pipe would take its first bytes away.
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;
   std::ifstream file(path, std::ios::binary);
   std::string magic(4, '\0');
   file.read(magic.data(), 4);

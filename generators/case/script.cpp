@@ -10,7 +10,7 @@
 #include <torch/csrc/jit/frontend/parser.h>
 #include <torch/csrc/jit/frontend/tree_views.h>
 
-#include "faultline/ir.h"
+#include "engine/support/large_stack.h"
 #include "generators/case/flatten.h"
 #include "generators/case/script_names.h"
 #include "generators/case/spec_of.h"
@@ -135,15 +135,6 @@ Function* choose(const std::vector<Function*>& functions) {
 constexpr size_t kMaxSource = 1 << 20;
 constexpr size_t kStackPerCharacter = 4096;
 
-bool nestedDeeper(const torch::jit::Block& block, size_t levels) {
-  for (const torch::jit::Node* node : block.nodes()) {
-    for (const torch::jit::Block* inner : node->blocks()) {
-      if (levels == 0 || nestedDeeper(*inner, levels - 1)) return true;
-    }
-  }
-  return false;
-}
-
 Result<Model> compile(const std::string& source) {
   std::vector<Def> defs = parse(source);
   if (defs.empty()) return fail(ErrorKind::Syntax, "expected a function: def f(x): …", SourceLocation{1, 1});
@@ -155,10 +146,6 @@ Result<Model> compile(const std::string& source) {
   model.source_kind = "torchscript";
   model.graph = torch::jit::toGraphFunction(*chosen).graph()->copy();
   if (auto flat = flattenCalls(*model.graph); !flat) return tl::make_unexpected(flat.error());
-  if (nestedDeeper(*model.graph->block(), kMaxBlockNesting)) {
-    return fail(ErrorKind::Unsupported,
-                fmt::format("if, for and while are nested deeper than {} levels", kMaxBlockNesting));
-  }
   for (const c10::Argument& argument : chosen->getSchema().arguments()) {
     ModelInput input{argument.name(), std::nullopt, false};
     if (argument.default_value()) input.spec = specOfValue(*argument.default_value());

@@ -2,8 +2,9 @@
 // workers judge them, group failures, write --out.
 //
 // An Error of kind Io means that faultline itself failed (exit code 4: no worker could be started, disk
-// full); every other kind is the user's input (exit code 2). SIGINT and SIGTERM end a campaign early with a
-// usable summary: their handlers are set while one runs. Threading: one campaign at a time in a process.
+// full); every other kind is the user's input (exit code 2). SIGINT, SIGTERM and SIGHUP end a campaign early
+// with a usable summary: their handlers are set while one runs. Threading: one campaign at a time in a
+// process.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -417,6 +417,7 @@ Result<Conductor::Then> Hunt::commit(uint64_t position, JobOutcome outcome, uint
     ++summary_.flaky;
   } else if (!skipped.empty()) {
     ++summary_.skipped[skipped];
+    if (summary_.skip_detail.empty()) summary_.skip_detail = caught.result.skip_detail;
   } else {
     ++summary_.passed;
   }

@@ -1,11 +1,11 @@
-// Ctrl-C and SIGTERM as a question that a loop asks.
+// Ctrl-C, SIGTERM and SIGHUP as a question that a loop asks.
 #pragma once
 #include <csignal>
 
 namespace faultline {
 
-// Takes SIGINT and SIGTERM for its lifetime, and gives them back. A second signal while the first is being
-// dealt with ends the program at once.
+// Takes SIGINT, SIGTERM and SIGHUP for its lifetime, and gives them back. A second signal while the first is
+// being dealt with ends the program at once.
 class Interrupts {
  public:
   Interrupts();
@@ -16,7 +16,7 @@ class Interrupts {
 
  private:
   struct sigaction before_int_ {
-  }, before_term_{};
+  }, before_term_{}, before_hup_{};
 };
 
 }  // namespace faultline

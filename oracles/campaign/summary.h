@@ -57,6 +57,7 @@ struct CampaignSummary {
   uint64_t seeds = 0;  // of these, from the folder of seeds
   uint64_t passed = 0, failed = 0, flaky = 0;
   std::map<std::string, uint64_t> skipped;  // whole cases, by reason
+  std::string skip_detail;                  // what the first of them threw, as a line
   std::map<std::string, uint64_t> traits;   // cases that have the trait (generators/generate/generate.h)
   struct LaneShare {
     uint64_t hits = 0, of = 0;
@@ -77,7 +78,7 @@ struct CampaignSummary {
 
   uint64_t newFailures() const;  // distinct ones; replay: outcomes that are new, stale or changed
   uint64_t comparisons() const;
-  // 0, 1, 2, 3, 130 or 143 as the command line promises.
+  // 0, 1, 2, 3, 129, 130 or 143 as the command line promises.
   int exitCode() const;
   // "faultline.fuzz/1" and so on.
   nlohmann::json toJson() const;

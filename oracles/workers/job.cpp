@@ -75,6 +75,7 @@ json resultToJson(const CaseResult& result) {
   }
   if (!result.skip.empty()) {
     to["skip"] = result.skip;
+    to["skip_detail"] = result.skip_detail;
   }
   for (const Judgement& judgement : result.judgements) {
     to["judgements"].push_back(judgementToJson(judgement));
@@ -85,6 +86,7 @@ json resultToJson(const CaseResult& result) {
 CaseResult resultFromJson(const json& from) {
   CaseResult result;
   result.skip = from.value("skip", "");
+  result.skip_detail = from.value("skip_detail", "");
   for (const json& judgement : from.at("judgements")) {
     result.judgements.push_back(judgementFromJson(judgement));
   }

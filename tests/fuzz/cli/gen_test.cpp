@@ -59,9 +59,18 @@ TEST(Show, PrintsATapeWithTheCaseItGives) {
       writeScratch("shown.tape", faultline({"gen", "--seed", "1", "--index", "3", "--tape"}).out);
   const Outcome& shown = faultline({"show", path, "--ir"});
   EXPECT_EQ(shown.code, 0);
-  EXPECT_EQ(shown.out.rfind("Tape of ", 0), 0u) << shown.out;
+  EXPECT_EQ(shown.out.rfind("# Tape of ", 0), 0u) << shown.out;
   EXPECT_NE(shown.out.find("It gives:"), std::string::npos);
   EXPECT_NE(shown.out.find("graph(%"), std::string::npos);
+}
+
+TEST(Show, WhatItPrintsAsIrCanBeReadAgain) {
+  const std::string model = writeScratch("named.py", "def f(x):\n    return torch.max(x, 1)\n");
+  const Outcome& shown = faultline({"show", model, "--ir"});
+  EXPECT_EQ(shown.code, 0);
+  const Outcome& again = faultline({"show", writeScratch("named.ir", shown.out), "--ir"});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.out, shown.out);
 }
 
 TEST(Show, ReadsAGraphAsLibtorchPrintsIt) {

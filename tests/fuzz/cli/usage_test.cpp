@@ -65,7 +65,17 @@ TEST(Usage, ContradictionsAreRefused) {
   expectUsageError(faultline({"fuzz", "--resume"}), "--out");
   expectUsageError(faultline({"break", "x.py", "--after", "a", "--every", "3"}), "excludes");
   expectUsageError(faultline({"break", "x.py", "--dry-run", "--exec"}), "excludes");
+  expectUsageError(faultline({"break", "x.py", "--exec", "--json", "same", "--timeline", "same"}),
+                   "that file is taken by --json");
   expectUsageError(faultline({"gen", "--count", "2"}), "--out DIR");
+}
+
+TEST(Usage, ValuesThatCannotBeMeantAreRefused) {
+  expectUsageError(faultline({"fuzz", "--time", "9223372036s"}), "longer than 30 years");
+  expectUsageError(faultline({"fuzz", "--time", "0"}), "above zero");
+  expectUsageError(faultline({"fuzz", "--rss-limit-mb", "1"}), "at least 512");
+  expectUsageError(faultline({"show", "x.ir", "--json", ""}), "name of a file");
+  expectUsageError(faultline({"list", "foo"}), "faultline list --help");
 }
 
 TEST(Usage, WhatIsMissingIsNamed) {
@@ -104,6 +114,72 @@ TEST(BadFiles, OtherCommandsRefuseThemToo) {
   expectUsageError(faultline({"break", "README.md"}), "README.md");
   expectUsageError(faultline({"check", binary}), "binary.ir");
   expectUsageError(faultline({"check", "corpus"}), "corpus");
+}
+
+// libtorch's compiler walks the source recursively.
+TEST(BadFiles, DeepSourcesAreReadOrRefused) {
+  std::string chain = "def f(x):\n    return x", unary = "def f(x):\n    return ",
+              blocks = "def f(x, c: bool):\n";
+  for (int i = 0; i < 20000; ++i) {
+    chain += "+x";
+    unary += "-";
+  }
+  for (int i = 0; i < 300; ++i) blocks += std::string(static_cast<size_t>(i) + 4, ' ') + "if c:\n";
+  blocks += std::string(304, ' ') + "x = x + 1\n    return x\n";
+  EXPECT_EQ(faultline({"show", writeScratch("deep/chain.py", chain + "\n")}).code, 0);
+  EXPECT_EQ(faultline({"show", writeScratch("deep/unary.py", unary + "x\n")}).code, 0);
+  expectUsageError(faultline({"check", writeScratch("deep/blocks.py", blocks), "--input", "x=float32[2]",
+                              "--input", "c=true"}),
+                   "deeper than 256 levels");
+}
+
+TEST(Check, SaysWhatEagerThrew) {
+  const std::string model = writeScratch("throws.py", "def f(x):\n    return torch.max(x, 1)\n");
+  const Outcome& outcome = faultline({"check", model, "--input", "x=float32[2]"});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_NE(outcome.out.find("eager PyTorch: Dimension out of range"), std::string::npos) << outcome.out;
+}
+
+TEST(Check, TakesNamedTuplesAndQuantizedResults) {
+  const std::string tuple = writeScratch("max.py", "def f(x):\n    return torch.max(x, 1)\n");
+  EXPECT_EQ(faultline({"check", tuple, "--input", "x=float32[2,3]"}).code, 0);
+  const std::string quantized = writeScratch(
+      "quantized.py", "def f(x):\n    return torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)\n");
+  const Outcome& checked = faultline({"check", quantized, "--input", "x=float32[2,3]"});
+  EXPECT_EQ(checked.code, 0) << checked.out << checked.err;
+}
+
+TEST(BreakExec, TakesWhatHasNoElementsOrNoStrides) {
+  const std::string empty = writeScratch("empty.py", "def f(x):\n    return x[0:0]\n");
+  const std::string sparse = writeScratch("sparse.py", "def f(x):\n    return x.to_sparse()\n");
+  for (const std::string& model : {empty, sparse}) {
+    const Outcome& run =
+        faultline({"break", model, "--input", "x=float32[2,3]:grad", "--every", "1", "--exec"});
+    EXPECT_EQ(run.code, 0) << run.out << run.err;
+  }
+}
+
+TEST(BreakExec, CountsHooksAsEagerDoes) {
+  const std::string own_backward = writeScratch("own_backward.ir", R"(graph(%x : Tensor):
+  %n : NoneType = prim::Constant()
+  %f : bool = prim::Constant[value=0]()
+  %s : Tensor = aten::sum(%x, %n)
+   = aten::backward(%s, %n, %n, %f)
+  return (%x)
+)");
+  const Outcome& run =
+      faultline({"break", own_backward, "--input", "x=float32[2,3]:grad", "--every", "1", "--exec"});
+  EXPECT_EQ(run.code, 0) << run.out << run.err;
+}
+
+TEST(BreakExec, LeavesLastWordsWhenTheProgramDies) {
+  const std::string dies = writeScratch("dies.ir", R"(graph(%a : int, %b : int):
+  %y : int = aten::remainder(%a, %b)
+  return (%y)
+)");
+  const Outcome& run =
+      faultline({"break", dies, "--input", "a=-9223372036854775808", "--input", "b=-1", "--exec"});
+  EXPECT_NE(run.err.find("the program died inside PyTorch: SIGFPE"), std::string::npos) << run.err;
 }
 
 TEST(ExitCode, AFullDiskIsAFaultOfOurs) {

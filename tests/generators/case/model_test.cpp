@@ -157,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadScript{"def f(x):\n  return zz\n", 2, 10, "undefined value zz"},
         BadScript{"def g(x):\n  return torch.nge(x)\ndef f(x):\n  return g(x)\n", 2, 10, "aten::nge"},
         BadScript{"def f(x):\n  return x\nx = 3\n", 3, 1, "expected def but found 'ident'"},
-        BadScript{"class M:\n  pass\n", 1, 1, "expected def but found 'class'"},
+        BadScript{"class M:\n  pass\n", 1, 1, "expected def, found a class: save an instance with torch.jit.save"},
         BadScript{"def f(x):\n  with torch.no_grad():\n    return x\n", 2, 8,
                   "torch.set_grad_enabled(False)"},
         BadScript{"def f(x):\n  return f(x)\n", 2, 10, "called recursively"},
