@@ -15,6 +15,11 @@ using testing::HasSubstr;
 
 Trace executed(const std::string& lane, const Case& c) { return findLane(lane)->make()->execute(c, c.seed); }
 
+// Those of the program, without what other tests register.
+std::vector<std::string> ownLanes() {
+  return resolveLanes({"reference", "engine", "stitched", "stock"}).value();
+}
+
 double only(const TensorTrace& t) { return t.values.item<double>(); }
 
 std::vector<std::string> firedOn(const PhaseTrace& phase) {
@@ -208,8 +213,7 @@ TEST(Hooks, SeveralPostAccumulateHooksOnOneLeaf) {
 TEST(Plans, WithoutAnActorAreSkipped) {
   Case c = caseOf(kSquare, {input({2})});
   c.plan.passes = {"dce"};
-  for (const LaneInfo& lane : allLanes())
-    EXPECT_EQ(executed(lane.name, c).skip, "plan_unsupported") << lane.name;
+  for (const std::string& lane : ownLanes()) EXPECT_EQ(executed(lane, c).skip, "plan_unsupported") << lane;
   c.plan.passes.clear();
   c.plan.ranks = 2;
   EXPECT_EQ(executed("reference", c).skip, "plan_unsupported");
@@ -231,10 +235,10 @@ with prim::DifferentiableGraph_0 = graph(%a : Tensor):
   return (%b)
 )",
                         {input({3})});
-  for (const LaneInfo& lane : allLanes()) {
-    const Trace t = executed(lane.name, c);
-    ASSERT_EQ(t.skip, "") << lane.name;
-    EXPECT_FALSE(t.runs[2].phases[0].error.has_value()) << lane.name << t.runs[2].phases[0].error->text;
+  for (const std::string& lane : ownLanes()) {
+    const Trace t = executed(lane, c);
+    ASSERT_EQ(t.skip, "") << lane;
+    EXPECT_FALSE(t.runs[2].phases[0].error.has_value()) << lane << t.runs[2].phases[0].error->text;
   }
 }
 
