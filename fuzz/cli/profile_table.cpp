@@ -32,6 +32,7 @@ std::string detailOf(const PassRow& row) {
   if (!row.findings.empty()) parts.push_back("left: " + countsText(row.findings));
   if (row.evidence_lost > 0) parts.push_back(fmt::format("{} profile nodes gone", row.evidence_lost));
   if (row.invalid > 0) parts.push_back(fmt::format("{} graphs not valid any more", row.invalid));
+  if (row.verdict == PassVerdict::Crashes) parts.push_back(row.example);
   if (row.threw > 0) parts.push_back(fmt::format("threw on {}: {}", row.threw, row.example));
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : "; ") + part;

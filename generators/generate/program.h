@@ -69,7 +69,7 @@ class ProgramBuilder final : public OperandSource {
 
   torch::jit::Graph& graph() { return *graph_; }
   torch::jit::Block* block();  // where nodes go
-  size_t nodes() const;  // as they will be when it is finished, constants not counted
+  size_t nodes() const;        // as they will be when it is finished, constants not counted
   const Swarm& swarm() const { return swarm_; }
   const GenerateOptions& options() const { return options_; }
   const c10::IValue& valueOf(const torch::jit::Value* value) const { return execution_.get(value); }

@@ -110,8 +110,8 @@ class RunExecution {
   std::vector<FoundTensor> inputs_;
   std::vector<Watched> watched_;
   std::vector<FoundTensor> outputs_;
-  // Under the non-leaf inputs. What they hold after a backward with a graph of its own holds them: a ring that
-  // nobody would free.
+  // Under the non-leaf inputs. What they hold after a backward with a graph of its own holds them: a ring
+  // that nobody would free.
   std::vector<at::Tensor> hidden_leaves_;
   HookSite site_;
 };

@@ -9,7 +9,8 @@ namespace faultline {
 
 class InterpretedProgram : public LaneProgram {
  public:
-  explicit InterpretedProgram(const std::shared_ptr<torch::jit::Graph>& graph) : code_(interpretable(graph), "faultline") {}
+  explicit InterpretedProgram(const std::shared_ptr<torch::jit::Graph>& graph)
+      : code_(interpretable(graph), "faultline") {}
   void run(torch::jit::Stack& stack) override { torch::jit::InterpreterState(code_).run(stack); }
 
  private:

@@ -32,7 +32,8 @@ class Identities {
 };
 
 // Metadata and a copy of the values. `identities` may be null: then alias_class and same_object stay -1.
-// What compareValues takes: a contiguous copy on the CPU, of a sparse or quantized tensor the numbers it means.
+// What compareValues takes: a contiguous copy on the CPU, of a sparse or quantized tensor the numbers it
+// means.
 at::Tensor copyOfValues(const at::Tensor& t);
 TensorTrace observeTensor(const at::Tensor& t, std::string path, Identities* identities = nullptr);
 

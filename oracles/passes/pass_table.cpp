@@ -1,6 +1,14 @@
 #include "oracles/passes/pass_table.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/support/check.h"
 
 #include "faultline/ir.h"
 #include "faultline/profile.h"
@@ -136,6 +144,70 @@ PassVerdict verdictOf(const PassRow& row) {
   return row.findings.empty() ? PassVerdict::Keeps : PassVerdict::Propagate;
 }
 
+// What a child found out, as text.
+template <class Row, class Field>
+void eachField(Row& row, Field field) {
+  field("graphs", row.graphs);
+  field("changed", row.changed);
+  field("threw", row.threw);
+  field("invalid", row.invalid);
+  field("ran", row.ran);
+  field("evidence_lost", row.evidence_lost);
+  field("clones_lost", row.clones_lost);
+  field("answered_before", row.answered_before);
+  field("uses_before", row.uses_before);
+  field("answered_after", row.answered_after);
+  field("uses_after", row.uses_after);
+  field("findings", row.findings);
+  field("staying", row.staying);
+  field("wrong", row.wrong);
+  field("example", row.example);
+}
+
+std::string written(const PassRow& row) {
+  nlohmann::json json;
+  eachField(row, [&](const char* name, const auto& value) { json[name] = value; });
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+void readInto(PassRow& row, const std::string& text) {
+  const nlohmann::json json = nlohmann::json::parse(text);
+  eachField(row, [&](const char* name, auto& value) { json.at(name).get_to(value); });
+}
+
+// Runs `work` in a child and gives `take` what it returned. Returns how the child died, empty when it did
+// not.
+std::string inChild(const std::function<std::string()>& work,
+                    const std::function<void(const std::string&)>& take) {
+  int ends[2];
+  FAULTLINE_CHECK(pipe(ends) == 0, "a pipe");
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  FAULTLINE_CHECK(child >= 0, "a child process");
+  if (child == 0) {
+    close(ends[0]);
+    const std::string text = work();
+    for (size_t done = 0; done < text.size();) {
+      const ssize_t count = write(ends[1], text.data() + done, text.size() - done);
+      if (count <= 0) break;
+      done += static_cast<size_t>(count);
+    }
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string text;
+  char buffer[4096];
+  for (ssize_t count; (count = read(ends[0], buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<size_t>(count));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WIFSIGNALED(status)) return fmt::format("signal {}", WTERMSIG(status));
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return fmt::format("exit code {}", WEXITSTATUS(status));
+  take(text);
+  return {};
+}
+
 }  // namespace
 
 const char* toString(PassVerdict verdict) {
@@ -156,23 +228,29 @@ const char* toString(PassVerdict verdict) {
       return "invalid graphs";
     case PassVerdict::Throws:
       return "throws";
+    case PassVerdict::Crashes:
+      return "crashes";
   }
   return "idle";
 }
 
 std::vector<PassRow> passTable(const std::vector<StockPass>& passes,
                                const std::vector<ProfiledSample>& samples) {
-  const GlobalStateCheck state;
   std::vector<PassRow> rows;
   for (const StockPass& pass : passes) {
     PassRow row;
     row.name = pass.name;
     row.meant_for = pass.meant_for;
-    for (const ProfiledSample& sample : samples) tryPass(pass, sample, row);
-    row.verdict = verdictOf(row);
+    const std::string crash = inChild(
+        [&] {
+          for (const ProfiledSample& sample : samples) tryPass(pass, sample, row);
+          return written(row);
+        },
+        [&](const std::string& text) { readInto(row, text); });
+    row.verdict = crash.empty() ? verdictOf(row) : PassVerdict::Crashes;
+    if (!crash.empty()) row.example = crash;
     rows.push_back(std::move(row));
   }
-  state.restore();
   return rows;
 }
 

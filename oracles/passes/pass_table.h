@@ -28,6 +28,7 @@ enum class PassVerdict {
   WrongAnswers,  // an answer does not describe what arrives on the run it was profiled on
   Invalid,       // it leaves no graph that could run, whatever its profile
   Throws,        // on every graph
+  Crashes,       // ended the process; what it did before that is not known
 };
 const char* toString(PassVerdict verdict);
 
@@ -55,7 +56,8 @@ std::vector<ProfiledSample> generatedSamples(uint64_t seed, uint64_t cases);
 // Refuses (Invalid) a graph that has findings even when propagated. `graph` is copied.
 Result<ProfiledSample> sampleOf(const torch::jit::Graph& graph);
 
-// One row per pass, in order. Samples are not changed. Sets and restores the generator and grad mode.
+// One row per pass, in order, each found out in a process of its own (fork: torch has to run on one thread),
+// since libtorch's passes may end theirs. Samples are not changed.
 std::vector<PassRow> passTable(const std::vector<StockPass>& passes,
                                const std::vector<ProfiledSample>& samples);
 

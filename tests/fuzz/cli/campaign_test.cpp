@@ -116,7 +116,8 @@ TEST(Check, WithoutOutTheFailingCaseIsSavedAllTheSame) {
 TEST(Check, AKnownIssueIsNamedAndIsNothingNew) {
   const Outcome& outcome = faultline(checkViewOfProduct({"--lane", "stock"}));
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
-  EXPECT_NE(outcome.out.find("\nview_of_product_written  stock      1  run_equiv/stock/"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("\nview_of_product_written  stock      1  run_equiv/stock/"), std::string::npos)
+      << outcome.out;
 }
 
 TEST(Check, MissingArgumentsAreNamed) {

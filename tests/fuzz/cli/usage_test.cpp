@@ -143,8 +143,8 @@ TEST(Check, SaysWhatEagerThrew) {
 TEST(Check, TakesNamedTuplesAndQuantizedResults) {
   const std::string tuple = writeScratch("max.py", "def f(x):\n    return torch.max(x, 1)\n");
   EXPECT_EQ(faultline({"check", tuple, "--input", "x=float32[2,3]"}).code, 0);
-  const std::string quantized = writeScratch(
-      "quantized.py", "def f(x):\n    return torch.quantize_per_tensor(x, 0.1, 0, 12)\n");
+  const std::string quantized =
+      writeScratch("quantized.py", "def f(x):\n    return torch.quantize_per_tensor(x, 0.1, 0, 12)\n");
   const Outcome& checked = faultline({"check", quantized, "--input", "x=float32[2,3]"});
   EXPECT_EQ(checked.code, 0) << checked.out << checked.err;
 }

@@ -62,12 +62,13 @@ TEST(JobReport, TravelsWithItsVerdicts) {
   result.judgements.push_back(
       {"run_equiv", "engine.broken", "engine", failure, "run_equiv/engine/throws/view_of_leaf"});
   result.lane_seconds = {{"stock", 0.5}};
-  report.results = {result, CaseResult{"reference_nondeterministic", {}, {}, {}}};
+  report.results = {result, CaseResult{"reference_throws", "what it threw", {}, {}, {}}};
   const JobReport back = reportFromJson(nlohmann::json::parse(toLine(3, report))).value();
   EXPECT_EQ(back.text, report.text);
   EXPECT_EQ(back.traits, report.traits);
   ASSERT_EQ(back.results.size(), 2U);
-  EXPECT_EQ(back.results[1].skip, "reference_nondeterministic");
+  EXPECT_EQ(back.results[1].skip, "reference_throws");
+  EXPECT_EQ(back.results[1].skip_detail, "what it threw");
   EXPECT_EQ(back.results[0].lane_seconds, result.lane_seconds);
   ASSERT_EQ(back.results[0].judgements.size(), 3U);
   const Verdict& passed = back.results[0].judgements[0].verdict;
