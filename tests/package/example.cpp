@@ -6,8 +6,7 @@ int main() {
     %h : Tensor = aten::mm(%x, %w)
     %r : Tensor = aten::relu(%h)
     %y : Tensor = aten::mm(%r, %v)
-    return (%y))")
-                   .value();
+    return (%y))").value();
   auto plan = faultline::planBreaks(*graph, faultline::BreakPolicy::after({"relu"})).value();
   auto broken = faultline::compile(graph, plan).value();  // two pieces, each differentiated ahead of time
   auto w = at::randn({8, 8}).requires_grad_(), v = at::randn({8, 1}).requires_grad_();
@@ -15,6 +14,5 @@ int main() {
   torch::jit::Stack stack{at::randn({4, 8}), w, v};
   broken.run(stack);
   stack[0].toTensor().sum().backward();
-  return broken.timeline().events()[3].name == "v" ? 0
-                                                   : 1;  // forward 0, forward 1, backward 1, v, backward 0
+  return broken.timeline().events()[3].name == "v" ? 0 : 1;  // forward 0, forward 1, backward 1, v, backward 0
 }

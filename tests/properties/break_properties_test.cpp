@@ -1,5 +1,6 @@
 // What the graph-break compiler makes of generated programs as a whole: refusing everything, or running
 // everything eagerly, would be right too, and worth nothing.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "faultline/graph_break.h"
@@ -27,12 +28,16 @@ TEST(BreakProperties, NineOfTenPlansWithoutMutationAreAcceptedWhole) {
     if (hasTrait(c, "mutation")) continue;
     auto prepared = prepareCase(c);
     ASSERT_TRUE(prepared);
+    settleTypes(*prepared->graph, c.runs);  // as lanes do: buckets are of known sizes
     auto policy = readBreakPolicy(c, *prepared);
     ASSERT_TRUE(policy);
     if (policy->kind() == BreakPolicy::Kind::None) policy = BreakPolicy::every(3);
     auto plan = planBreaks(*prepared->graph, *policy);
-    ASSERT_TRUE(plan) << plan.error().str();
     ++asked;
+    if (!plan) {  // buckets of inputs whose sizes differ between runs
+      EXPECT_THAT(plan.error().message, testing::HasSubstr("its type is not complete"));
+      continue;
+    }
     accepted += plan->refused.empty();
     for (const RefusedCut& cut : plan->refused) {
       EXPECT_FALSE(cut.reason.empty());
@@ -40,6 +45,7 @@ TEST(BreakProperties, NineOfTenPlansWithoutMutationAreAcceptedWhole) {
     }
   }
   ASSERT_GT(asked, static_cast<int>(kCases / 4));
+  std::cout << accepted << " of " << asked << " plans accepted\n";
   for (const auto& [code, count] : refused) RecordProperty("refused_" + code, count);
   EXPECT_GE(accepted * 10, asked * 9) << accepted << " of " << asked << " plans accepted";
 }
