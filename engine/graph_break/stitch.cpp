@@ -1,5 +1,7 @@
 #include "engine/graph_break/stitch.h"
 
+#include <algorithm>
+
 #include <c10/core/DefaultDtype.h>
 
 #include "engine/autodiff/differentiability.h"
@@ -23,16 +25,28 @@ void packGradient(const torch::jit::Gradient& gradient, Node* node) {
       ->is_(attr::df_output_vjps, integers(gradient.df_output_vjps));
 }
 
+bool isRealDtype(at::ScalarType dtype) { return dtype == at::kFloat || dtype == at::kDouble; }
+
 // The one that the formulas of the graph's parts are taken to meet: of the first input that says, else the
 // default one.
 at::ScalarType floatingDtype(const std::vector<c10::TypePtr>& input_types) {
   for (const c10::TypePtr& type : input_types) {
     const auto tensor = type->cast<c10::TensorType>();
-    if (tensor && tensor->scalarType() && c10::isFloatingType(*tensor->scalarType())) {
+    if (tensor && tensor->scalarType() && isRealDtype(*tensor->scalarType())) {
       return *tensor->scalarType();
     }
   }
   return c10::get_default_dtype_as_scalartype();
+}
+
+// False: an input is known to be what the formulas are not for. Integers divided give the default dtype.
+bool mayFitFormulas(const std::vector<Value*>& inputs, at::ScalarType dtype) {
+  return std::all_of(inputs.begin(), inputs.end(), [&](const Value* input) {
+    const auto type = input->type()->cast<c10::TensorType>();
+    if (!type || !type->scalarType() || *type->scalarType() == dtype) return true;
+    return c10::isIntegralType(*type->scalarType(), /*includeBool=*/true) &&
+           dtype == c10::get_default_dtype_as_scalartype();
+  });
 }
 
 // An input that only lends its sizes gets no gradient in eager, and none from a node that does not know it.
@@ -65,13 +79,14 @@ class Stitcher {
   // By register: parts know no values of the working copy.
   void addPart(const PlacedPart& placed, const std::string& name, std::vector<Value*>& registers) {
     const RunnablePart& part = *placed.part;
-    const bool with_gradient = !as_written_ && part.compiled() && part.expectedVariant();
-    auto gradient = with_gradient ? rawGradient(*part.graph(), reachingAnOutput(part))
-                                  : fail(ErrorKind::Unsupported, "runs as written");
     std::vector<Value*> inputs;
     for (Register r : placed.inputs) {
       inputs.push_back(registers[r]);
     }
+    const bool with_gradient =
+        !as_written_ && part.compiled() && part.expectedVariant() && mayFitFormulas(inputs, dtype_);
+    auto gradient = with_gradient ? rawGradient(*part.graph(), reachingAnOutput(part))
+                                  : fail(ErrorKind::Unsupported, "runs as written");
     if (!gradient) {
       const std::vector<Value*> made = addAsWritten(part, inputs, graph_->block());
       for (size_t i = 0; i < placed.outputs.size(); ++i) {

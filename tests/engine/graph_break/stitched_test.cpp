@@ -98,6 +98,27 @@ TEST(Stitched, RunsAsWrittenWhereFlagsModesOrDtypesAreOthers) {
   EXPECT_EQ(compare(doubles, true), "");
 }
 
+// The formulas conjugate nothing.
+TEST(Stitched, PartsOfInputsThatAreKnownToBeComplexStandAsWritten) {
+  auto graph = parse(R"(
+graph(%x : Tensor, %w : Tensor):
+  %a : Tensor = aten::mul(%x, %w)
+  return (%a))");
+  for (torch::jit::Value* input : graph->inputs()) {
+    input->setType(c10::TensorType::get()->withScalarType(at::kComplexFloat));
+  }
+  auto compiled = compile(graph, *planBreaks(*graph, BreakPolicy::none()));
+  ASSERT_TRUE(compiled);
+  auto stitched = compiled->stitchedGraph();
+  EXPECT_TRUE(pieceNodes(*stitched).empty());
+  const Inputs inputs = [] {
+    return torch::jit::Stack{at::complex(leaf({3}, 1).detach(), leaf({3}, 2).detach()).requires_grad_(),
+                             at::complex(leaf({3}, 3).detach(), leaf({3}, 4).detach()).requires_grad_()};
+  };
+  EXPECT_EQ(difference(observe(interpreter(graph), inputs, {}), observe(interpreter(stitched), inputs, {})),
+            "");
+}
+
 TEST(Stitched, SubgraphsInTheInputAreTakenApartFirst) {
   auto stitched = compiledMlp().stitchedGraph();
   auto plan = planBreaks(*stitched, BreakPolicy::every(1));
