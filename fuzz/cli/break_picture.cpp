@@ -1,6 +1,7 @@
 #include "fuzz/cli/break_picture.h"
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -11,17 +12,19 @@
 
 #include "fuzz/cli/json.h"
 #include "fuzz/cli/options.h"
+#include "fuzz/cli/words.h"
 
 namespace faultline::cli {
 namespace {
 
 // Graphviz reads its text from a pipe and writes the picture into a file of its own.
 Result<std::string> laidOut(const std::string& dot) {
-  std::string path = "/tmp/faultline-break-XXXXXX";
-  const int file = mkstemp(path.data());
-  if (file < 0) return fail(ErrorKind::Io, "no temporary file for the picture");
+  std::error_code status;
+  std::string path = (std::filesystem::temp_directory_path(status) / "faultline-break-XXXXXX").string();
+  const int file = status ? -1 : mkstemp(path.data());
+  if (file < 0) return fail(ErrorKind::Io, fmt::format("--svg: no temporary file for the picture: {}", path));
   close(file);
-  FILE* pipe = popen(fmt::format("dot -Tsvg -o {} 2>/dev/null", path).c_str(), "w");
+  FILE* pipe = popen(fmt::format("dot -Tsvg -o {} 2>/dev/null", shellQuoted(path)).c_str(), "w");
   const bool fed = pipe != nullptr && std::fwrite(dot.data(), 1, dot.size(), pipe) == dot.size();
   const bool good = pipe != nullptr && pclose(pipe) == 0 && fed;
   std::ifstream read(path);

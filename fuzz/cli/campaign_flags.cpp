@@ -76,15 +76,4 @@ std::string judgedAs(const FailureGroup& failure, const CampaignFlags& flags) {
   return arguments + pluginArguments(flags);
 }
 
-std::string shellQuoted(const std::string& word) {
-  const auto plain = [](unsigned char c) {
-    return std::isalnum(c) != 0 ||
-           std::string_view("_-./:=,@%+").find(static_cast<char>(c)) != std::string_view::npos;
-  };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + '\'';
-}
-
 }  // namespace faultline::cli

@@ -33,6 +33,4 @@ Result<void> applyCampaign(const CampaignFlags& flags, CampaignOptions& options)
 std::string judgedAs(const FailureGroup& failure, const CampaignFlags& flags);
 std::string pluginArguments(const CampaignFlags& flags);  // " --plugin …", " --strict"
 
-std::string shellQuoted(const std::string& word);  // as it has to be typed
-
 }  // namespace faultline::cli

@@ -10,6 +10,7 @@
 #include "fuzz/cli/command.h"
 #include "fuzz/cli/model_file.h"
 #include "fuzz/cli/options.h"
+#include "fuzz/cli/words.h"
 
 namespace faultline::cli {
 namespace {

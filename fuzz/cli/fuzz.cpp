@@ -10,6 +10,7 @@
 #include "fuzz/cli/generate_options.h"
 #include "fuzz/cli/json.h"
 #include "fuzz/cli/options.h"
+#include "fuzz/cli/words.h"
 #include "oracles/campaign/setup.h"
 
 namespace faultline::cli {

@@ -5,15 +5,9 @@
 
 #include <unistd.h>
 
-namespace faultline::cli {
+#include "engine/support/sanitized.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define FAULTLINE_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define FAULTLINE_SANITIZED 1
-#endif
-#endif
+namespace faultline::cli {
 
 #ifndef FAULTLINE_SANITIZED
 namespace {

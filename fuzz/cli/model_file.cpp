@@ -66,13 +66,21 @@ Result<Case> loadModelFile(const std::string& path, const std::vector<std::strin
   return c;
 }
 
-Result<std::shared_ptr<torch::jit::Graph>> loadGraphFile(const std::string& path) {
+Result<std::shared_ptr<torch::jit::Graph>> graphOfText(const std::string& text, const std::string& path) {
   // What is wrong with a graph is for the caller to say.
-  if (const auto text = readTextFile(path); text && fileKind(*text) == FileKind::Ir) {
-    auto graph = readGraph(*text);
+  if (fileKind(text) == FileKind::Ir) {
+    auto graph = readGraph(text);
     if (!graph) return tl::make_unexpected(inFile(graph.error(), path));
     return *graph;
   }
+  auto model = modelFromText(text);
+  if (!model) return tl::make_unexpected(inFile(model.error(), path));
+  return model->graph;
+}
+
+Result<std::shared_ptr<torch::jit::Graph>> loadGraphFile(const std::string& path) {
+  // Text is read once: it may come from a pipe. An archive is none.
+  if (const auto text = readTextFile(path)) return graphOfText(*text, path);
   auto model = loadModel(path);
   if (!model) return tl::make_unexpected(model.error());
   return model->graph;

@@ -18,6 +18,7 @@ Result<Case> loadModelFile(const std::string& path, const std::vector<std::strin
 Error inFile(Error error, const std::string& path);
 
 // The graph alone, profile nodes and subgraphs included. IR text is read, not verified.
+Result<std::shared_ptr<torch::jit::Graph>> graphOfText(const std::string& text, const std::string& path);
 Result<std::shared_ptr<torch::jit::Graph>> loadGraphFile(const std::string& path);
 
 }  // namespace faultline::cli

@@ -9,6 +9,7 @@
 #include "fuzz/cli/campaign_flags.h"
 #include "fuzz/cli/campaign_report.h"
 #include "fuzz/cli/command.h"
+#include "fuzz/cli/words.h"
 
 namespace faultline::cli {
 namespace {

@@ -15,7 +15,6 @@
 #include "fuzz/cli/options.h"
 #include "generators/case/case.h"
 #include "generators/case/file.h"
-#include "generators/case/model.h"
 #include "generators/choices/choices.h"
 #include "generators/generate/generate.h"
 
@@ -127,14 +126,6 @@ void printTape(const Console& console, const Tape& tape) {
   }
 }
 
-// Text is not read again: it may come from a pipe.
-Result<std::shared_ptr<torch::jit::Graph>> graphOf(const std::string& path, const std::string& bytes) {
-  if (fileKind(bytes) == FileKind::Archive) return loadGraphFile(path);
-  auto model = modelFromText(bytes);
-  if (!model) return tl::make_unexpected(inFile(model.error(), path));
-  return model->graph;
-}
-
 Result<ExitCode> runShow(const ShowFlags& flags) {
   // Archives are no text, so the kind is asked of the bytes.
   const auto bytes = readFile(flags.file);
@@ -160,7 +151,8 @@ Result<ExitCode> runShow(const ShowFlags& flags) {
     result["kind"] = "case";
     result["case"] = caseJson(*c);
   } else {
-    const auto graph = graphOf(flags.file, *bytes);
+    const auto graph =
+        fileKind(*bytes) == FileKind::Archive ? loadGraphFile(flags.file) : graphOfText(*bytes, flags.file);
     if (!graph) return tl::make_unexpected(graph.error());
     const auto valid = verifyGraph(**graph);
     console.paragraph(valid ? "Graph, valid" : "Graph, NOT valid: " + valid.error().message);

@@ -13,4 +13,6 @@ namespace faultline::cli {
 Error unknownWord(std::string_view what, std::string_view word, const std::vector<std::string>& known,
                   std::string_view where_listed = {});
 
+std::string shellQuoted(const std::string& word);  // as it has to be typed
+
 }  // namespace faultline::cli

@@ -140,9 +140,10 @@ void settleTypes(torch::jit::Graph& graph, const std::vector<CaseRun>& runs) {
     for (const CaseRun& run : runs) {
       same &= i < run.inputs.size() && run.inputs[i] == runs[0].inputs[i];
     }
-    if (same && runs[0].inputs[i].kind == InputSpec::Kind::Tensor) {
-      graph.inputs()[i]->setType(inputType(runs[0].inputs[i], /*complete=*/true));
-    }
+    if (!same) continue;
+    const InputSpec& own = runs[0].inputs[i];
+    const InputSpec& spec = own.kind == InputSpec::Kind::SameAs ? runs[0].inputs[own.same_as] : own;
+    if (spec.kind == InputSpec::Kind::Tensor) graph.inputs()[i]->setType(inputType(spec, /*complete=*/true));
   }
 }
 

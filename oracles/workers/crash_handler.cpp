@@ -13,14 +13,7 @@
 #include <fmt/format.h>
 
 #include "engine/support/check.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define FAULTLINE_UNDER_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define FAULTLINE_UNDER_SANITIZER 1
-#endif
-#endif
+#include "engine/support/sanitized.h"
 
 namespace faultline {
 
@@ -103,7 +96,7 @@ std::string demangle(const std::string& symbol) {
 }  // namespace
 
 void installCrashHandler(CrashNote& note) {
-#if defined(FAULTLINE_UNDER_SANITIZER)
+#if defined(FAULTLINE_SANITIZED)
   static_cast<void>(note);
 #else
   crash_note = &note;

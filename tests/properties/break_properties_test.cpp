@@ -1,6 +1,5 @@
 // What the graph-break compiler makes of generated programs as a whole: refusing everything, or running
 // everything eagerly, would be right too, and worth nothing.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "faultline/graph_break.h"
@@ -33,11 +32,8 @@ TEST(BreakProperties, NineOfTenPlansWithoutMutationAreAcceptedWhole) {
     ASSERT_TRUE(policy);
     if (policy->kind() == BreakPolicy::Kind::None) policy = BreakPolicy::every(3);
     auto plan = planBreaks(*prepared->graph, *policy);
+    ASSERT_TRUE(plan) << plan.error().str();
     ++asked;
-    if (!plan) {  // buckets of inputs whose sizes differ between runs
-      EXPECT_THAT(plan.error().message, testing::HasSubstr("its type is not complete"));
-      continue;
-    }
     accepted += plan->refused.empty();
     for (const RefusedCut& cut : plan->refused) {
       EXPECT_FALSE(cut.reason.empty());
