@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/profile/evidence.h"
 #include "engine/support/check.h"
-
 #include "faultline/ir.h"
 #include "faultline/profile.h"
 #include "oracles/exec/errors.h"
@@ -31,10 +31,7 @@ NodeCounts countProfileNodes(const Graph& graph) {
     const torch::jit::Block* block = open.back();
     open.pop_back();
     for (const Node* node : block->nodes()) {
-      if (node->kind() == prim::profile) {
-        const bool clone = node->hasAttribute(c10::Symbol::attr("faultline_clone"));
-        ++(clone ? counts.clones : counts.evidence);
-      }
+      if (node->kind() == prim::profile) ++(profile::isClone(node) ? counts.clones : counts.evidence);
       for (const torch::jit::Block* inner : node->blocks()) open.push_back(inner);
       if (node->hasAttribute(torch::jit::attr::Subgraph))
         open.push_back(node->g(torch::jit::attr::Subgraph)->block());

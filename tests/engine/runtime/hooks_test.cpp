@@ -123,6 +123,16 @@ std::vector<CompiledGraph> allForms() {
   return {brokenProgram(), brokenProgram(middle)};
 }
 
+// `train` gives what it saw. Returns what it saw in eager.
+template <class Train>
+auto expectAsEager(Train train) {
+  const auto eager = train(interpreter(parse(hooked_program)));
+  for (const CompiledGraph& compiled : allForms()) {
+    EXPECT_EQ(train(lean(compiled)), eager);
+  }
+  return eager;
+}
+
 TEST(Hooks, EveryKindOnParametersInEagersOrderPieceByPiece) {
   auto train = [](const Runner& run) {
     auto log = std::make_shared<std::vector<std::string>>();
@@ -160,11 +170,7 @@ TEST(Hooks, EveryKindOnAnInputThatIsNoLeaf) {
     log->push_back("retained " + number(in.x.grad()));
     return *log;
   };
-  const auto eager = train(interpreter(parse(hooked_program)));
-  ASSERT_EQ(eager.size(), 4u);
-  for (const CompiledGraph& compiled : allForms()) {
-    EXPECT_EQ(train(lean(compiled)), eager);
-  }
+  EXPECT_EQ(expectAsEager(train).size(), 4u);
 }
 
 TEST(Hooks, EveryKindOnASeamAndItsPieceNode) {
@@ -238,10 +244,7 @@ TEST(Hooks, OneThatReplacesItsGradientChangesThatParameterAlone) {
     backwardFrom(forward(run, in));
     return number(in.w[0].grad()) + " " + number(in.w[1].grad()) + " " + number(in.w[2].grad());
   };
-  const std::string eager = train(interpreter(parse(hooked_program)));
-  for (const CompiledGraph& compiled : allForms()) {
-    EXPECT_EQ(train(lean(compiled)), eager);
-  }
+  expectAsEager(train);
 }
 
 TEST(Hooks, OneThatEmptiesTheGradientAfterAccumulation) {
@@ -266,10 +269,7 @@ TEST(Hooks, OneThatEmptiesTheGradientAfterAccumulation) {
     EXPECT_FALSE(in.w[0].grad().defined());
     return number(in.w[0]) + " " + number(in.w[1]) + " " + number(in.w[2]);
   };
-  const std::string eager = train(interpreter(parse(hooked_program)));
-  for (const CompiledGraph& compiled : allForms()) {
-    EXPECT_EQ(train(lean(compiled)), eager);
-  }
+  expectAsEager(train);
 }
 
 TEST(Hooks, OneThatRemovesItselfFiresOnce) {
@@ -287,11 +287,7 @@ TEST(Hooks, OneThatRemovesItselfFiresOnce) {
     }
     return *log;
   };
-  const auto eager = train(interpreter(parse(hooked_program)));
-  ASSERT_EQ(eager.size(), 3u);
-  for (const CompiledGraph& compiled : allForms()) {
-    EXPECT_EQ(train(lean(compiled)), eager);
-  }
+  EXPECT_EQ(expectAsEager(train).size(), 3u);
 }
 
 TEST(Hooks, OneThatRegistersAnotherOnAnEarlierPieceSeesItFire) {
@@ -305,11 +301,7 @@ TEST(Hooks, OneThatRegistersAnotherOnAnEarlierPieceSeesItFire) {
     backwardFrom(forward(run, in));
     return *log;
   };
-  const auto eager = train(interpreter(parse(hooked_program)));
-  ASSERT_EQ(eager.size(), 2u);
-  for (const CompiledGraph& compiled : allForms()) {
-    EXPECT_EQ(train(lean(compiled)), eager);
-  }
+  EXPECT_EQ(expectAsEager(train).size(), 2u);
 }
 
 TEST(Hooks, OneThatRunsABackwardOfTheSameGraph) {
@@ -355,10 +347,7 @@ TEST(Hooks, ANestedBackwardOfTheRunItselfWithARetainedGraph) {
     torch::autograd::backward({output}, {at::ones_like(output)}, /*retain_graph=*/true);
     return number(in.w[0].grad()) + " " + number(in.w[1].grad()) + " " + number(in.w[2].grad());
   };
-  const std::string eager = train(interpreter(parse(hooked_program)));
-  for (const CompiledGraph& compiled : allForms()) {
-    EXPECT_EQ(train(lean(compiled)), eager);
-  }
+  expectAsEager(train);
 }
 
 TEST(Hooks, UnderCreateGraphTheSecondPassHasEagersCountsAndGradients) {
@@ -381,10 +370,7 @@ TEST(Hooks, UnderCreateGraphTheSecondPassHasEagersCountsAndGradients) {
     }
     return text + number(in.w[0].grad()) + " " + number(in.w[1].grad()) + " " + number(in.w[2].grad());
   };
-  const std::string eager = train(interpreter(parse(hooked_program)));
-  for (const CompiledGraph& compiled : allForms()) {
-    EXPECT_EQ(train(lean(compiled)), eager);
-  }
+  expectAsEager(train);
 }
 
 }  // namespace
