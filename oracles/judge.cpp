@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <c10/core/DefaultDtype.h>
+#include <fmt/format.h>
 
 #include "engine/support/check.h"
 #include "faultline/ir.h"
@@ -127,6 +128,17 @@ Judgement judgementOf(const OracleInfo& oracle, const LaneInfo& lane, Verdict ve
   return judgement;
 }
 
+std::string firstError(const Trace& trace) {
+  for (size_t i = 0; i < trace.runs.size(); ++i) {
+    for (const PhaseTrace& phase : trace.runs[i].phases) {
+      if (phase.error) {
+        return fmt::format("run {}, {}: {}", i + 1, phase.name(), decisiveLine(phase.error->text));
+      }
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 bool CaseResult::failed() const {
@@ -156,6 +168,7 @@ CaseResult judgeCase(const Case& c, const JudgeOptions& options) {
     result.skip = "reference_nondeterministic";
     return result;
   }
+  result.reference_error = firstError(reference);
   const bool throws = reference.runs[0].phases[0].error.has_value();
   Float64 float64(c, options);
   for (const std::string& name : options.lanes) {
@@ -186,7 +199,6 @@ CaseResult judgeCase(const Case& c, const JudgeOptions& options) {
   // A program that cannot run is no case, unless a lane runs it all the same.
   if (throws && !result.failed()) {
     result.skip = "reference_throws";
-    result.skip_detail = decisiveLine(reference.runs[0].phases[0].error->text);
     result.judgements.clear();
   }
   return result;

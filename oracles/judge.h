@@ -32,8 +32,9 @@ struct Judgement {
 };
 
 struct CaseResult {
-  std::string skip;         // not empty: the case as a whole was not judged, and why
-  std::string skip_detail;  // what the reference threw
+  std::string skip;  // not empty: the case as a whole was not judged, and why
+  // The first thing that the reference threw: "run 1, backward0: …", a line. Lanes have to throw alike.
+  std::string reference_error;
   std::vector<Judgement> judgements;
   std::vector<std::pair<std::string, double>> lane_seconds;
   std::vector<ShareTrace> shares;  // of all lanes

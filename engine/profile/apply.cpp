@@ -1,6 +1,7 @@
 // From answers to gradients that are left out: requires_grad per operand, by position, since the compiler
 // works on a copy of its own.
 #include "engine/profile/apply.h"
+#include "engine/profile/explain.h"
 
 #include <torch/csrc/jit/passes/inliner.h>
 
@@ -46,7 +47,7 @@ KnownGradients knownGradients(const torch::jit::Graph& graph) {
       if (cell.known()) {
         operand.requires_grad = cell.value != 0;
       } else {
-        operand.why = analysis.reasons().text(cell.reason);
+        operand.why = whyUnknown(cell, analysis.reasons());
       }
     }
   }

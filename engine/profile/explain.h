@@ -22,4 +22,7 @@ const Node* nodeSaying(const Analysis& analysis, const Value* value, const Answe
 // answer?
 bool feedSays(const Analysis& analysis, int32_t step, size_t offset, const Answer& answer);
 
+// Why a cell holds no value, as a clause; never empty.
+std::string whyUnknown(const Cell& cell, const Reasons& reasons);
+
 }  // namespace faultline::profile

@@ -36,10 +36,7 @@ void fill(ProfileField<T>& field, const Cell& cell, const profile::Reasons& reas
   if (cell.known()) {
     field.value = decode(cell.value);
   } else {
-    field.why = reasons.text(cell.reason);
-    if (field.why.empty() && cell.state == CellState::Varies)
-      field.why = "varies between runs, arms or iterations";
-    if (field.why.empty()) field.why = "no profile node speaks of it";
+    field.why = profile::whyUnknown(cell, reasons);
   }
 }
 

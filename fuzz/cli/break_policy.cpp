@@ -60,7 +60,7 @@ void addPolicy(CLI::App& app, PolicyFlags& flags) {
   app.add_option("--compat", flags.compat,
                  "--policy ddp: the buckets that torch._dynamo's DDPOptimizer makes")
       ->type_name("ddpoptimizer")
-      ->check(CLI::IsMember({"ddpoptimizer"}));
+      ->check(CLI::IsMember({"ddpoptimizer"}).description(""));
 }
 
 Result<BreakPolicy> policyOf(const PolicyFlags& flags, const Case& c, const PreparedCase& prepared) {

@@ -112,7 +112,13 @@ void printCompiled(const Console& console, const torch::jit::Graph& original, co
     console.print(graphTable(*piece.forward, kWidth));
   }
   console.print(headline("Stitched graph"));
-  console.print(graphTable(*compiled.stitchedGraph(), kWidth));
+  const std::string stitched = graphTable(*compiled.stitchedGraph(), kWidth);
+  if (stitched.find("call_module") == std::string::npos) {
+    console.paragraph(
+        "As written: stock nodes cannot hold pieces of a graph that writes in place, nor pieces that run "
+        "eagerly.");
+  }
+  console.print(stitched);
 }
 
 void printRun(const Console& console, const BreakRun& run) {

@@ -1,4 +1,5 @@
 // faultline check: the oracles on a model of the user's own.
+#include <algorithm>
 #include <memory>
 
 #include <fmt/format.h>
@@ -41,6 +42,13 @@ void printVerdicts(const Console& console, const CampaignSummary& summary) {
   if (!table.empty()) console.print(table.str());
 }
 
+bool anyGradients(const CampaignSummary& summary) {
+  const auto oracle = summary.oracles.find("gradient_equiv");
+  if (oracle == summary.oracles.end()) return true;  // nobody asked
+  return std::any_of(oracle->second.begin(), oracle->second.end(),
+                     [](const auto& lane) { return lane.second.applicable > 0; });
+}
+
 std::string pasteCommand(const CheckFlags& flags, const FailureGroup& failure) {
   if (!failure.case_path.empty()) return "faultline replay " + shellQuoted(failure.case_path);
   std::string command = "faultline check " + shellQuoted(flags.model);
@@ -66,7 +74,13 @@ Result<ExitCode> runCheck(const CheckFlags& flags) {
     printVerdicts(console, *outcome);
     for (const auto& [reason, count] : outcome->skipped)
       console.line("The case as a whole was skipped: " + reason);
-    if (!outcome->skip_detail.empty()) console.paragraph("eager PyTorch: " + outcome->skip_detail, 2);
+    if (!outcome->reference_error.empty()) {
+      console.paragraph("Eager PyTorch throws, and lanes have to throw alike: " + outcome->reference_error);
+    } else if (!anyGradients(*outcome)) {
+      console.paragraph(
+          "No gradient was compared, for nothing requires grad: --input 'NAME=float32[…]:grad' makes an "
+          "input do.");
+    }
     printFailures(console, *outcome,
                   [&](const FailureGroup& failure) { return pasteCommand(flags, failure); });
   }

@@ -84,19 +84,35 @@ Result<void> checkFits(const Model& model, const CaseRun& run) {
   return {};
 }
 
+const char* exampleOf(const c10::Type& type) {
+  switch (type.kind()) {
+    case c10::TypeKind::BoolType:
+      return "true";
+    case c10::TypeKind::IntType:
+      return "3";
+    case c10::TypeKind::FloatType:
+      return "0.5";
+    default:
+      return "float32[4,8]";
+  }
+}
+
 Result<CaseRun> makeRun(const Model& model, const std::map<size_t, InputSpec>& given) {
   CaseRun run;
   std::vector<std::string> missing;
+  std::string example;  // of the first
   for (size_t i = 0; i < model.inputs.size(); ++i) {
     auto found = given.find(i);
-    if (found == given.end() && !model.inputs[i].spec) missing.push_back(model.inputs[i].name);
+    if (found == given.end() && !model.inputs[i].spec) {
+      if (missing.empty()) example = exampleOf(*model.graph->inputs()[i]->type());
+      missing.push_back(model.inputs[i].name);
+    }
     run.inputs.push_back(found != given.end() ? found->second : model.inputs[i].spec.value_or(InputSpec{}));
   }
   if (missing.empty()) return run;
   return invalid(fmt::format(
-      "nothing describes {}: give each one as --input '{}=float32[4,8]', or declare it in the source: "
-      "# param {}: float32[4,8]",
-      fmt::join(missing, ", "), missing[0], missing[0]));
+      "nothing describes {}: give each one as --input '{}={}', or declare it in the source: # param {}: {}",
+      fmt::join(missing, ", "), missing[0], example, missing[0], example));
 }
 
 }  // namespace

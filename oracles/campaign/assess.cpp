@@ -46,9 +46,8 @@ Job freshJob(const Job& how, const std::string& text, std::vector<std::string> l
 void append(CaseResult& to, CaseResult from) {
   to.judgements.insert(to.judgements.end(), from.judgements.begin(), from.judgements.end());
   to.lane_seconds.insert(to.lane_seconds.end(), from.lane_seconds.begin(), from.lane_seconds.end());
-  if (!to.skip.empty()) return;
-  to.skip = from.skip;
-  to.skip_detail = from.skip_detail;
+  if (to.skip.empty()) to.skip = from.skip;
+  if (to.reference_error.empty()) to.reference_error = from.reference_error;
 }
 
 // One process per lane. The reference comes first and alone: what kills it kills every lane.

@@ -405,6 +405,7 @@ Result<Conductor::Then> Hunt::commit(uint64_t position, JobOutcome outcome, uint
     }
   }
   tally(summary_, caught.result);
+  if (summary_.reference_error.empty()) summary_.reference_error = caught.result.reference_error;
   for (const std::string& trait : outcome.report.traits) {
     ++summary_.traits[trait];
   }
@@ -417,7 +418,6 @@ Result<Conductor::Then> Hunt::commit(uint64_t position, JobOutcome outcome, uint
     ++summary_.flaky;
   } else if (!skipped.empty()) {
     ++summary_.skipped[skipped];
-    if (summary_.skip_detail.empty()) summary_.skip_detail = caught.result.skip_detail;
   } else {
     ++summary_.passed;
   }

@@ -57,7 +57,7 @@ struct CampaignSummary {
   uint64_t seeds = 0;  // of these, from the folder of seeds
   uint64_t passed = 0, failed = 0, flaky = 0;
   std::map<std::string, uint64_t> skipped;  // whole cases, by reason
-  std::string skip_detail;                  // what the first of them threw, as a line
+  std::string reference_error;              // CaseResult's, of the first case that has one
   std::map<std::string, uint64_t> traits;   // cases that have the trait (generators/generate/generate.h)
   struct LaneShare {
     uint64_t hits = 0, of = 0;

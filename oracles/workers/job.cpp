@@ -75,7 +75,9 @@ json resultToJson(const CaseResult& result) {
   }
   if (!result.skip.empty()) {
     to["skip"] = result.skip;
-    to["skip_detail"] = result.skip_detail;
+  }
+  if (!result.reference_error.empty()) {
+    to["reference_error"] = result.reference_error;
   }
   for (const Judgement& judgement : result.judgements) {
     to["judgements"].push_back(judgementToJson(judgement));
@@ -86,7 +88,7 @@ json resultToJson(const CaseResult& result) {
 CaseResult resultFromJson(const json& from) {
   CaseResult result;
   result.skip = from.value("skip", "");
-  result.skip_detail = from.value("skip_detail", "");
+  result.reference_error = from.value("reference_error", "");
   for (const json& judgement : from.at("judgements")) {
     result.judgements.push_back(judgementFromJson(judgement));
   }

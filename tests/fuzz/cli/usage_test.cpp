@@ -137,7 +137,19 @@ TEST(Check, SaysWhatEagerThrew) {
   const std::string model = writeScratch("throws.py", "def f(x):\n    return torch.max(x, 1)\n");
   const Outcome& outcome = faultline({"check", model, "--input", "x=float32[2]"});
   EXPECT_EQ(outcome.code, 3);
-  EXPECT_NE(outcome.out.find("eager PyTorch: Dimension out of range"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("run 1, forward: Dimension"), std::string::npos) << outcome.out;
+}
+
+TEST(Check, SaysWhenGradientsAreNoneOrThrow) {
+  const std::string model =
+      writeScratch("written.py", "def f(x, w):\n    y = torch.mm(x, w)\n    x.mul_(0.5)\n    return y\n");
+  const Outcome& none = faultline({"check", model, "--input", "x=float32[4,3]", "--input", "w=float32[3,5]"});
+  EXPECT_EQ(none.code, 0);
+  EXPECT_NE(none.out.find("No gradient was compared"), std::string::npos) << none.out;
+  const Outcome& throws =
+      faultline({"check", model, "--input", "x=float32[4,3]", "--input", "w=float32[3,5]:grad"});
+  EXPECT_EQ(throws.code, 0);
+  EXPECT_NE(throws.out.find("run 1, backward0: one of"), std::string::npos) << throws.out;
 }
 
 TEST(Check, TakesNamedTuplesAndQuantizedResults) {

@@ -68,7 +68,7 @@ TEST(JobReport, TravelsWithItsVerdicts) {
   EXPECT_EQ(back.traits, report.traits);
   ASSERT_EQ(back.results.size(), 2U);
   EXPECT_EQ(back.results[1].skip, "reference_throws");
-  EXPECT_EQ(back.results[1].skip_detail, "what it threw");
+  EXPECT_EQ(back.results[1].reference_error, "what it threw");
   EXPECT_EQ(back.results[0].lane_seconds, result.lane_seconds);
   ASSERT_EQ(back.results[0].judgements.size(), 3U);
   const Verdict& passed = back.results[0].judgements[0].verdict;
