@@ -1,6 +1,8 @@
 #include "fuzz/cli/campaign_report.h"
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -37,6 +39,16 @@ std::string rate(uint64_t cases, double seconds) {
   return seconds > 0 ? fmt::format("{:.1f}/s", static_cast<double>(cases) / seconds) : "-";
 }
 
+// "5 known issues and 1 new failure", as they are listed below it.
+std::string knownAndNew(const CampaignSummary& summary) {
+  std::set<std::string> known;
+  for (const FailureGroup& failure : summary.failures) {
+    if (!failure.known.empty()) known.insert(failure.known);
+  }
+  const std::string fresh = plural(summary.newFailures(), "new failure");
+  return known.empty() ? fresh : plural(known.size(), "known issue") + " and " + fresh;
+}
+
 }  // namespace
 
 std::string progressText(const CampaignProgress& progress) {
@@ -60,9 +72,13 @@ void printTallies(const Console& console, const CampaignSummary& summary) {
   uint64_t rounding = 0;
   for (const auto& [oracle, lanes] : summary.oracles) {
     for (const auto& [lane, tally] : lanes) {
+      // Cases that an oracle does not apply to are the difference to all cases, and no news.
+      const uint64_t skipped = tally.applicable - std::min(tally.applicable, tally.passed + tally.failed);
       table.add({oracle, lane, compact(tally.applicable), compact(tally.passed), compact(tally.failed),
-                 compact(tally.skipped), compact(tally.comparisons)});
-      for (const auto& [reason, count] : tally.reasons) reasons[reason] += count;
+                 compact(skipped), compact(tally.comparisons)});
+      for (const auto& [reason, count] : tally.reasons) {
+        if (reason != "not_applicable") reasons[reason] += count;
+      }
       rounding += tally.rounding;
     }
   }
@@ -75,7 +91,7 @@ void printTallies(const Console& console, const CampaignSummary& summary) {
 void printTotals(const Console& console, const CampaignSummary& summary) {
   std::string text = fmt::format("{} in {:.1f} s ({}): {} passed", plural(summary.cases, "case"),
                                  summary.seconds, rate(summary.cases, summary.seconds), summary.passed);
-  if (summary.failed > 0) text += fmt::format(", {} failed", summary.failed);
+  if (summary.failed > 0) text += fmt::format(", {} failed ({})", summary.failed, knownAndNew(summary));
   if (summary.flaky > 0) text += fmt::format(", {} flaky", summary.flaky);
   if (const uint64_t skipped = sum(summary.skipped); skipped > 0) {
     text += fmt::format(", {} skipped ({})", skipped, listed(summary.skipped));

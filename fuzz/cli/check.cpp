@@ -61,7 +61,9 @@ Result<ExitCode> runCheck(const CheckFlags& flags) {
   if (const auto applied = applyCampaign(flags.campaign, options); !applied) {
     return tl::make_unexpected(applied.error());
   }
-  auto c = loadModelFile(flags.model, flags.inputs);
+  ModelCaseOptions hooked;
+  hooked.hooks = true;
+  auto c = loadModelFile(flags.model, flags.inputs, hooked);
   if (!c) return tl::make_unexpected(c.error());
   options.cases.push_back({flags.model, std::move(*c)});
   options.out_dir = flags.out;

@@ -6,7 +6,6 @@
 
 #include "faultline/ir.h"
 #include "generators/case/file.h"
-#include "generators/case/model.h"
 
 namespace faultline::cli {
 namespace {
@@ -41,7 +40,8 @@ Error inFile(Error error, const std::string& path) {
   return error;
 }
 
-Result<Case> loadModelFile(const std::string& path, const std::vector<std::string>& inputs) {
+Result<Case> loadModelFile(const std::string& path, const std::vector<std::string>& inputs,
+                           const ModelCaseOptions& options) {
   std::map<std::string, InputSpec> given;
   for (const std::string& text : inputs) {
     auto input = readNamedInput(text);
@@ -61,7 +61,7 @@ Result<Case> loadModelFile(const std::string& path, const std::vector<std::strin
   auto model = loadModel(path);
   if (!model) return tl::make_unexpected(model.error());
   if (model->source_kind == "torchscript") trainParameters(*model);
-  auto c = modelToCase(*model, given);
+  auto c = modelToCase(*model, given, options);
   if (!c) return tl::make_unexpected(inFile(c.error(), path));
   return c;
 }

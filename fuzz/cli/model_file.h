@@ -6,13 +6,15 @@
 
 #include "faultline/error.h"
 #include "generators/case/case.h"
+#include "generators/case/model.h"
 
 namespace faultline::cli {
 
 // The program with its inputs. `inputs` are NAME=SPEC; what is neither given nor declared by the file is an
 // error that names the missing arguments. A case brings its own runs and takes no inputs. Errors name the
 // file.
-Result<Case> loadModelFile(const std::string& path, const std::vector<std::string>& inputs);
+Result<Case> loadModelFile(const std::string& path, const std::vector<std::string>& inputs,
+                           const ModelCaseOptions& options = {});
 
 // The same error, said about a file.
 Error inFile(Error error, const std::string& path);

@@ -50,6 +50,7 @@ struct ModelCaseOptions {
   uint64_t seed = 0;
   size_t runs = 3;              // equal ones; 1 to 4
   bool backward = true;         // differentiate all outputs where an input requires grad
+  bool hooks = false;           // a tensor hook on each input that requires grad
   bool complete_types = false;  // graph inputs get the complete types of what they are given
 };
 

@@ -135,6 +135,12 @@ Result<Case> modelToCase(const Model& model, const std::map<std::string, InputSp
     if (!run) return tl::make_unexpected(run.error());
     bool differentiable = std::any_of(run->inputs.begin(), run->inputs.end(), requiresGrad);
     if (options.backward && differentiable) run->backwards.push_back({BackwardSpec::Kind::All, 0});
+    for (size_t i = 0; options.hooks && i < run->inputs.size(); ++i) {
+      if (!requiresGrad(run->inputs[i])) continue;
+      HookSpec hook;
+      hook.input = i;
+      c.plan.hooks.push_back(hook);
+    }
     c.runs.assign(options.runs, *run);
   }
   for (const CaseRun& run : c.runs) {

@@ -74,10 +74,11 @@ std::vector<std::string> chooseBreaks(Case& c, Choices& choices) {
     case 1:
       if (!names.empty()) return chooseNames(c, choices, names);
       break;
-    case 2:
-      c.plan.breaks =
-          fmt::format("balanced {} {}", choices.between(2, 6), sized && choices.flip(40) ? "bytes" : "ops");
+    case 2: {
+      const int64_t pieces = choices.between(2, 6);
+      c.plan.breaks = fmt::format("balanced {} {}", pieces, sized && choices.flip(40) ? "bytes" : "ops");
       return {};
+    }
     case 3:
       c.plan.breaks = "parameters";
       return {};

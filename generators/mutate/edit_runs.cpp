@@ -34,7 +34,8 @@ bool changeInputs(Draft& draft) {
 }
 
 bool flipOneRun(Draft& draft) {
-  return flipRun(draft.c, pickRun(draft), draft.choices, draft.choices.flip(10));
+  CaseRun& run = pickRun(draft);
+  return flipRun(draft.c, run, draft.choices, draft.choices.flip(10));
 }
 
 bool flipRequiresGradOfOneRun(Draft& draft) {

@@ -152,6 +152,14 @@ TEST(Check, SaysWhenGradientsAreNoneOrThrow) {
   EXPECT_NE(throws.out.find("run 1, backward0: one of"), std::string::npos) << throws.out;
 }
 
+TEST(Check, HooksEveryInputThatRequiresGrad) {
+  const std::string model = writeScratch("hooked.py", "def f(x, w):\n    return torch.mm(x, w).relu()\n");
+  const Outcome& outcome = faultline({"check", model, "--lane", "engine.broken", "--input",
+                                      "x=float32[4,3]:grad", "--input", "w=float32[3,5]:grad"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_NE(outcome.out.find("hook_order      engine.broken  passed"), std::string::npos) << outcome.out;
+}
+
 TEST(Check, TakesNamedTuplesAndQuantizedResults) {
   const std::string tuple = writeScratch("max.py", "def f(x):\n    return torch.max(x, 1)\n");
   EXPECT_EQ(faultline({"check", tuple, "--input", "x=float32[2,3]"}).code, 0);
