@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 #include <torch/csrc/jit/ir/constants.h>
-#include <torch/csrc/jit/runtime/autodiff.h>
 
 #include "engine/autodiff/formulas.h"
+#include "engine/autodiff/reverse.h"
 
 namespace faultline {
 
@@ -217,15 +217,34 @@ bool passesStorage(const Node* node) {
   return false;
 }
 
+namespace {
+
+// Gives no tensor that a gradient comes from, and asks for nothing that is different inside a piece: no
+// formula is needed.
+bool needsNoFormula(const Node* node) {
+  static const std::unordered_set<c10::Symbol> asks_for_state = symbols(
+      {"aten::is_grad_enabled", "aten::is_leaf", "aten::requires_grad", "aten::retains_grad",
+       "aten::_version", "aten::is_inference", "aten::is_autocast_enabled", "aten::is_autocast_cpu_enabled"});
+  if (!node->maybeSchema() || !node->blocks().empty() || node->kind().is_prim() ||
+      asks_for_state.count(node->kind()) || isOrdered(node) || node->outputs().empty()) {
+    return false;
+  }
+  for (size_t i = 0; i < node->outputs().size(); ++i) {
+    if (carriesGradient(node, i) && mayHoldTensor(*node->outputs()[i]->type())) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
 CompileChoice compileChoice(Node* node, bool trust_formulas) {
   auto eager = [&](std::string_view why) {
     return CompileChoice{false, fmt::format("{} {}", schemaName(node), why)};
   };
-  if (!torch::jit::isDifferentiable(node)) {
-    return eager("has no formula in autodiff");
-  }
-  if (!node->blocks().empty() || node->kind().is_prim()) {
-    return eager("is no operator that autodiff differentiates");
+  if (!hasFormula(node) && !needsNoFormula(node)) {
+    return eager("has no formula");
   }
   for (const auto values : {node->inputs(), node->outputs()}) {
     for (const Value* value : values) {

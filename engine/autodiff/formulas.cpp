@@ -9,7 +9,7 @@
 #include <torch/csrc/jit/passes/inliner.h>
 
 #include "engine/autodiff/differentiability.h"
-#include "engine/support/torch_compat.h"
+#include "engine/autodiff/own_formulas.h"
 
 namespace faultline {
 
@@ -21,8 +21,6 @@ namespace {
 
 bool always(const Node*) { return true; }
 
-bool clamp_differs(const Node*) { return !compat::kClampFormulaIsEagers; }
-
 bool dim_is_empty(const Node* node) {
   const Value* dim = node->namedInput(torch::jit::attr::dim);
   auto constant = torch::jit::toIValue(dim);
@@ -30,38 +28,6 @@ bool dim_is_empty(const Node* node) {
     return constant->isNone() || constant->toIntVector().empty();
   }
   return dim->node()->kind() != prim::ListConstruct || dim->node()->inputs().empty();
-}
-
-// libtorch gives relu's gradient as grad * (result > 0).type_as(result): three ops where eager has one, and
-// none of them passes the zero that a second backward finds in eager.
-void replaceRelu(torch::jit::Block* formula) {
-  Node* product = formula->outputs()[0]->node();
-  if (product->kind() != c10::aten::mul || product->input(1)->node()->kind() != c10::aten::type_as) {
-    return;
-  }
-  Node* positive = product->input(1)->node()->input(0)->node();
-  if (positive->kind() != c10::aten::gt) {
-    return;
-  }
-  torch::jit::Graph* graph = product->owningGraph();
-  torch::jit::WithInsertPoint before(product);
-  Value* gradient = graph->insert(c10::aten::threshold_backward, {product->input(0), positive->input(0), 0});
-  product->output()->replaceAllUsesWith(gradient);
-}
-
-// libtorch multiplies the gradient of where by the condition as numbers: an infinite gradient makes NaN where
-// eager has 0.
-void replaceWhere(torch::jit::Block* formula) {
-  for (Node* product : formula->nodes()) {
-    if (product->kind() != c10::aten::mul || product->input(1)->node()->kind() != c10::aten::type_as) {
-      continue;
-    }
-    Value* condition = product->input(1)->node()->input(0);
-    torch::jit::Graph* graph = product->owningGraph();
-    torch::jit::WithInsertPoint before(product);
-    Value* chosen = graph->insert(c10::aten::where, {condition, product->input(0), 0});
-    product->output()->replaceAllUsesWith(chosen);
-  }
 }
 
 // A function of TorchScript source, as a graph to be inserted.
@@ -118,8 +84,7 @@ struct Replacement {
 };
 
 const std::vector<Replacement>& replacements() {
-  static const std::vector<Replacement> rows = {
-      {"aten::linear", replaceLinear}, {"aten::relu", replaceRelu}, {"aten::where", replaceWhere}};
+  static const std::vector<Replacement> rows = {{"aten::linear", replaceLinear}};
   return rows;
 }
 
@@ -156,7 +121,7 @@ const FormulaFault* findFormulaFault(const Node* node) {
     return map;
   }();
   auto it = by_schema->find(schemaName(node));
-  return it != by_schema->end() && it->second->when(node) ? it->second : nullptr;
+  return it != by_schema->end() && it->second->when(node) && !hasOwnFormula(node) ? it->second : nullptr;
 }
 
 void flattenRows(torch::jit::Block* block) {

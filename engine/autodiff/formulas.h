@@ -15,7 +15,7 @@ struct FormulaFault {
 };
 
 const std::vector<FormulaFault>& formulaFaults();  // formulas.def, in its order
-// The row that is about this node; nullptr: its formula may be used.
+// The row that is about this node; nullptr: its formula may be used, or there is one of ours.
 const FormulaFault* findFormulaFault(const torch::jit::Node* node);
 
 struct StricterFormula {

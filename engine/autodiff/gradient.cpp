@@ -15,7 +15,7 @@
 
 #include "engine/autodiff/differentiability.h"
 #include "engine/autodiff/formulas.h"
-#include "engine/autodiff/shields.h"
+#include "engine/autodiff/reverse.h"
 #include "engine/support/check.h"
 
 namespace faultline {
@@ -179,18 +179,11 @@ std::shared_ptr<Graph> copyWithRequiresGrad(const Graph& graph, const InputMask&
 
 namespace {
 
-Result<torch::jit::Gradient> differentiated(const Graph& graph, const InputMask& requires_grad,
-                                            bool shielded) {
+Result<torch::jit::Gradient> differentiated(const Graph& graph, const InputMask& requires_grad) {
   try {
     auto copy = copyWithRequiresGrad(graph, requires_grad);
     dropIdleDropout(*copy);
-    if (shielded) {
-      shieldResults(*copy);
-    }
-    auto gradient = torch::jit::differentiate(copy);
-    if (shielded) {
-      dropShields(gradient);
-    }
+    auto gradient = reverse(std::move(copy));
     replaceFormulas(*gradient.df);
     return gradient;
   } catch (const std::exception& error) {
@@ -198,8 +191,14 @@ Result<torch::jit::Gradient> differentiated(const Graph& graph, const InputMask&
   }
 }
 
-Result<PieceGradient> pieceGradient(const Graph& graph, const InputMask& requires_grad, bool shielded) {
-  auto raw = differentiated(graph, requires_grad, shielded);
+}  // namespace
+
+Result<torch::jit::Gradient> rawGradient(const Graph& graph, const InputMask& requires_grad) {
+  return differentiated(graph, requires_grad);
+}
+
+Result<PieceGradient> differentiatePiece(const Graph& graph, const InputMask& requires_grad) {
+  auto raw = differentiated(graph, requires_grad);
   if (!raw) {
     return tl::make_unexpected(raw.error());
   }
@@ -214,9 +213,6 @@ Result<PieceGradient> pieceGradient(const Graph& graph, const InputMask& require
     result.gradient_inputs = raw->df_output_vjps;
     torch::jit::EliminateDeadCode(result.forward);
     makeRunnable(result.backward);
-    if (shielded) {
-      mergeCaptures(result);
-    }
 
     // A formula's own forward may hold ops that hide or invent paths: the piece's outputs go by its ops as
     // written.
@@ -236,18 +232,6 @@ Result<PieceGradient> pieceGradient(const Graph& graph, const InputMask& require
   } catch (const std::exception& error) {
     return fail(ErrorKind::Unsupported, "autodiff: " + messageOf(error));
   }
-}
-
-}  // namespace
-
-Result<torch::jit::Gradient> rawGradient(const Graph& graph, const InputMask& requires_grad) {
-  return differentiated(graph, requires_grad, /*shielded=*/false);
-}
-
-Result<PieceGradient> differentiatePiece(const Graph& graph, const InputMask& requires_grad) {
-  auto gradient = pieceGradient(graph, requires_grad, /*shielded=*/false);
-  return gradient && losesGradients(*gradient) ? pieceGradient(graph, requires_grad, /*shielded=*/true)
-                                               : std::move(gradient);
 }
 
 }  // namespace faultline

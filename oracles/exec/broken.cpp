@@ -1,9 +1,12 @@
 // The graph-break compiler, in its two forms: its own runtime, and the stitched graph in the stock
 // interpreter.
+#include <set>
+
 #include <fmt/format.h>
 
 #include "faultline/graph_break.h"
 #include "faultline/ir.h"
+#include "generators/generate/generate.h"
 #include "oracles/exec/interpreted.h"
 #include "oracles/exec/lanes.h"
 
@@ -28,6 +31,56 @@ class BackwardBeginnings {
   const CompiledGraph* compiled_;
   uint64_t next_ = 0;
 };
+
+// Constants, what only packs values up or takes them apart, and switches of grad mode are no ops.
+bool isCounted(const torch::jit::Node& node) {
+  namespace prim = torch::jit::prim;
+  static const std::set<c10::Symbol> left_out = {prim::Constant,
+                                                 prim::ListConstruct,
+                                                 prim::ListUnpack,
+                                                 prim::TupleConstruct,
+                                                 prim::TupleUnpack,
+                                                 prim::TupleIndex,
+                                                 prim::TupleSlice,
+                                                 prim::DictConstruct,
+                                                 prim::unchecked_cast,
+                                                 prim::Uninitialized,
+                                                 c10::Symbol::fromQualString("aten::set_grad_enabled"),
+                                                 c10::Symbol::fromQualString("aten::is_grad_enabled")};
+  return left_out.count(node.kind()) == 0;
+}
+
+uint64_t opsWithBodies(const torch::jit::Node& node) {
+  uint64_t ops = isCounted(node) ? 1 : 0;
+  for (const torch::jit::Block* block : node.blocks()) {
+    for (const torch::jit::Node* inner : block->nodes()) ops += opsWithBodies(*inner);
+  }
+  return ops;
+}
+
+// How many ops of a program that can be differentiated run in parts that were differentiated ahead of time:
+// "compiled" of the ops that pieces are rows of, where an If or a Loop is one; "compiled_with_bodies" of
+// those and all that stand in their blocks.
+void countCompiledOps(const torch::jit::Graph& graph, const CompiledGraph& compiled, Trace& trace) {
+  const NodeNames names(graph);
+  ShareTrace top_level{"compiled"}, all{"compiled_with_bodies"};
+  for (const CompiledPiece& piece : compiled.pieces()) {
+    for (const PiecePart& part : piece.parts) {
+      for (const std::string& op : part.ops) {
+        const torch::jit::Node* node = names.find(op);
+        if (node == nullptr) continue;
+        const uint64_t one = isCounted(*node) ? 1 : 0, with_bodies = opsWithBodies(*node);
+        top_level.of += one;
+        all.of += with_bodies;
+        if (!part.compiled) continue;
+        top_level.hits += one;
+        all.hits += with_bodies;
+      }
+    }
+  }
+  trace.shares.push_back(top_level);
+  trace.shares.push_back(all);
+}
 
 // What both forms need: the plan of the case carried out. nullopt with Trace::skip set when it cannot be.
 std::optional<CompiledGraph> compileCase(const Case& c, PreparedCase& prepared, Trace& trace) {
@@ -98,6 +151,7 @@ class BrokenLane : public ProgramLane {
   std::unique_ptr<LaneProgram> prepare(const Case& c, PreparedCase& prepared, Trace& trace) override {
     auto compiled = compileCase(c, prepared, trace);
     if (!compiled) return nullptr;
+    if (caseTraits(c).count("differentiable") != 0) countCompiledOps(*prepared.graph, *compiled, trace);
     return std::make_unique<BrokenProgram>(std::move(*compiled), prepared, trace);
   }
 };

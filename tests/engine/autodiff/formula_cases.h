@@ -136,6 +136,73 @@ inline std::vector<FormulaCase> formulaCases() {
        {edges(), edges().clone(), edges().flip({0})},
        {matrix(3, 4), matrix(1, 4, 2), matrix(3, 1, 3)}});
   add("aten::clamp.Tensor", {in(0), in(1), none()}, binary());
+  add("aten::clamp.Tensor", {in(0), none(), in(1)}, binary());
+  add("aten::clamp_min", {in(0), c(-1.)}, unary());
+  add("aten::clamp_max", {in(0), c(1.)}, unary());
+  add("aten::elu", {in(0), c(1.), c(1.), c(1.)}, unary());
+  add("aten::elu", {in(0), c(.5), c(2.), c(.25)}, unary());
+  add("aten::mish", {in(0)}, unary());
+  add("aten::sum", {in(0), none()}, unary());
+  add("aten::clone", {in(0), none()}, unary());
+  add("aten::positive", {in(0)}, unary());
+  for (const char* name : {"aten::maximum", "aten::minimum", "aten::atan2"}) {
+    add(name, {in(0), in(1)}, binary());
+  }
+  add("aten::masked_fill.Scalar", {in(0), in(1), c(.5)},
+      {{matrix(3, 4), bools({true, false, true, false})},
+       {infinities(), bools({true, false, true, false})},
+       {matrix(1, 4), bools({true, false, true}).view({3, 1})}});
+  for (double value : {1., -.5}) {
+    add("aten::addcdiv", {in(0), in(1), in(2), c(value)},
+        {{matrix(3, 4), matrix(3, 4, 2), matrix(1, 4, 3)}, {single(1.), edges(), edges().flip({0})}});
+  }
+  add("aten::flip", {in(0), ints({0, -1})}, {{matrix(3, 4)}, {block({2, 0, 3})}});
+  for (int64_t dim : {0, -1}) {
+    add("aten::cumsum", {in(0), c(dim), none()},
+        {{matrix(3, 4)}, {single(1.)}, {infinities()}, {matrix(1, 1)}});
+    add("aten::select.int", {in(0), c(dim), c(int64_t{-1})}, {{matrix(3, 4)}, {block({3})}});
+    add("aten::slice.Tensor", {in(0), c(dim), c(int64_t{1}), c(int64_t{9}), c(int64_t{2})},
+        {{matrix(3, 4)}, {block({3})}, {block({2, 0})}});
+    add("aten::slice.Tensor", {in(0), c(dim), c(int64_t{-2}), c(int64_t{-1}), c(int64_t{1})},
+        {{matrix(3, 4)}});
+    add("aten::slice.Tensor", {in(0), c(dim), none(), none(), c(int64_t{2})}, {{matrix(3, 4)}});
+    add("aten::narrow", {in(0), c(dim), c(int64_t{1}), c(int64_t{2})}, {{matrix(3, 4)}, {block({3})}});
+    add("aten::narrow", {in(0), c(dim), c(int64_t{-2}), c(int64_t{1})}, {{matrix(3, 4)}, {block({3})}});
+    add("aten::movedim.int", {in(0), c(dim), c(int64_t{1})}, {{matrix(3, 4)}, {block({2, 3, 4})}});
+    for (bool keep : {false, true}) {
+      add("aten::max.dim", {in(0), c(dim), c(keep)},
+          {{matrix(3, 4)}, {at::zeros({2, 3}, at::kDouble)}, {single(1.)}, {infinities().view({2, 2})}});
+    }
+  }
+  for (bool keep : {false, true}) {
+    for (const std::vector<int64_t>& dims : {std::vector<int64_t>{0}, {-1, 0}, {}}) {
+      for (const char* name : {"aten::amax", "aten::amin"}) {
+        add(name, {in(0), ints(dims), c(keep)},
+            {{matrix(3, 4)}, {at::zeros({2, 3}, at::kDouble)}, {infinities().view({2, 2})}, {matrix(1, 1)}});
+      }
+      add("aten::sum.dim_IntList", {in(0), ints(dims), c(keep), none()},
+          {{matrix(3, 4)}, {block({2, 3, 4})}, {block({2, 0})}, {infinities().view({2, 2})}});
+    }
+    add("aten::amax", {in(0), ints({0}), c(keep)}, {{single(1.)}});
+    add("aten::sum.dim_IntList", {in(0), ints({0}), c(keep), none()}, {{single(1.)}, {block({3})}});
+    add("aten::sum.dim_IntList", {in(0), none(), c(keep), none()}, {{single(1.)}, {matrix(3, 4)}});
+  }
+  for (int64_t reduction : {0, 1, 2}) {
+    add("aten::mse_loss", {in(0), in(1), c(reduction)},
+        {{matrix(3, 4), matrix(3, 4, 2)},
+         {single(1.), single(1.)},
+         {matrix(3, 4).t(), matrix(4, 3, 2)},
+         {infinities(), single(1.).expand({4})}});
+  }
+  add("aten::flatten.using_ints", {in(0), c(int64_t{0}), c(int64_t{-1})},
+      {{matrix(3, 4)}, {matrix(3, 4).t()}, {single(1.)}, {block({3})}});
+  add("aten::flatten.using_ints", {in(0), c(int64_t{1}), c(int64_t{2})},
+      {{block({2, 3, 4}).transpose(0, 2)}});
+  add("aten::view_as", {in(0), in(1)}, {{matrix(3, 4), matrix(2, 6)}, {matrix(3, 4), matrix(3, 4, 2)}});
+  for (int64_t offset : {-1, 0, 1}) {
+    add("aten::diagonal", {in(0), c(offset), c(int64_t{0}), c(int64_t{1})},
+        {{matrix(3, 4)}, {block({3, 3, 2})}});
+  }
   add("aten::hardtanh", {in(0), c(-1.), c(1.)}, unary());
   add("aten::hardtanh", {in(0), c(0.), c(6.)}, unary());
   add("aten::hardshrink", {in(0), c(.5)}, unary());

@@ -119,18 +119,19 @@ TEST(Plan, SaysWhyOpsAndPiecesAreEager) {
   const BreakPlan plan = planOf(R"(
 graph(%x : Tensor, %w : Tensor):
   %none : NoneType = prim::Constant()
+  %base : float = prim::Constant[value=2.]()
   %a : Tensor = aten::mul(%x, %w)
-  %b : Tensor = aten::max(%a, %w)
+  %b : Tensor = aten::pow(%base, %a)
   %c : Tensor = aten::sin(%b)
-  %d : Tensor = aten::sum(%c, %none)
+  %d : Tensor = aten::prod(%c, %none)
   return (%d))",
                                 BreakPolicy::after({"sin"}));
   ASSERT_EQ(plan.pieces.size(), 2u);
   EXPECT_EQ(plan.pieces[0].eager_reason, "");
   ASSERT_EQ(plan.pieces[0].eager_ops.size(), 1u);
-  EXPECT_EQ(plan.pieces[0].eager_ops[0].op, "max");
-  EXPECT_THAT(plan.pieces[0].eager_ops[0].reason, HasSubstr("ties"));
-  EXPECT_THAT(plan.pieces[1].eager_reason, HasSubstr("aten::sum has no formula"));
+  EXPECT_EQ(plan.pieces[0].eager_ops[0].op, "pow");
+  EXPECT_THAT(plan.pieces[0].eager_ops[0].reason, HasSubstr("base 0"));
+  EXPECT_THAT(plan.pieces[1].eager_reason, HasSubstr("aten::prod has no formula"));
 }
 
 void identity(torch::jit::Stack&) {}

@@ -301,7 +301,7 @@ TEST(Part, AnAutodiffThatRefusesLeavesThePartEager) {
   auto graph = parse(R"(
 graph(%x : Tensor):
   %none : NoneType = prim::Constant()
-  %a : Tensor = aten::sum(%x, %none)
+  %a : Tensor = aten::prod(%x, %none)
   return (%a))");
   const RunnablePart part(graph, /*compile=*/true, {true});
   EXPECT_FALSE(part.compiled());
