@@ -11,17 +11,7 @@ namespace faultline {
 namespace {
 
 const char* kindName(HookTrace::Kind kind) {
-  switch (kind) {
-    case HookTrace::Kind::Tensor:
-      return "tensor";
-    case HookTrace::Kind::RetainGrad:
-      return "retain_grad";
-    case HookTrace::Kind::PostAccumulate:
-      return "post_accumulate";
-    case HookTrace::Kind::PieceBackward:
-      break;
-  }
-  return "piece";
+  return kind == HookTrace::Kind::PieceBackward ? "piece" : hookWord(static_cast<HookKind>(kind));
 }
 
 using HookKey = std::pair<std::string, std::string>;  // kind, on
@@ -110,6 +100,10 @@ class HookOrder : public Oracle {
       const auto& expected = reference.runs[k].phases;
       const auto& got = lane.runs[k].phases;
       for (size_t p = 0; p < std::min(expected.size(), got.size()) && !comparison.failed(); ++p) {
+        if (expected[p].error && got[p].error && promise) {
+          comparison.at(fmt::format("run {}, {}", k + 1, expected[p].name()));
+          checkThrown(c, *promise, reference.runs[k], lane.runs[k], k, p, comparison);
+        }
         if (expected[p].error || got[p].error) continue;
         // Hooks of a wrong gradient are wrong in its train; the oracle of gradients reports the cause.
         if (differs(expected[p], got[p], comparison.profile())) {
@@ -127,7 +121,7 @@ class HookOrder : public Oracle {
         if (promise && got[p].kind == PhaseTrace::Kind::Backward) {
           uint64_t pairs = 0;
           const CaseRun& run = c.runs[std::min(k, c.runs.size() - 1)];
-          const auto breach = promise->check(run, got[p].hooks, pairs);
+          const auto breach = promise->check(run, lane.runs[k].executed, got[p].hooks, pairs);
           comparison.count(pairs);
           if (breach) comparison.differ(FailureKind::hook_order, breach->rule, breach->message);
         }
@@ -147,6 +141,46 @@ class HookOrder : public Oracle {
       }
     }
     return false;
+  }
+
+  // A hook threw: no earlier piece has run, and gradients that only later ones make are what they are in the
+  // phase that is the same but for the throw.
+  static void checkThrown(const Case& c, const HookPromise& promise, const RunTrace& expected,
+                          const RunTrace& got, size_t k, size_t p, Comparison& comparison) {
+    const CaseRun& run = c.runs[std::min(k, c.runs.size() - 1)];
+    const PhaseTrace& thrown = got.phases[p];
+    if (thrown.kind != PhaseTrace::Kind::Backward || thrown.hooks.empty()) return;
+    uint64_t pairs = 0;
+    const auto breach = promise.check(run, got.executed, thrown.hooks, pairs);
+    comparison.count(pairs);
+    if (breach) {
+      comparison.differ(FailureKind::hook_order, breach->rule, breach->message);
+      return;
+    }
+    const BackwardSpec& spec = run.backwards[static_cast<size_t>(thrown.backward)];
+    const auto clean =
+        std::find_if(expected.phases.begin(), expected.phases.end(), [&](const PhaseTrace& other) {
+          return other.kind == PhaseTrace::Kind::Backward && !other.error &&
+                 run.backwards[static_cast<size_t>(other.backward)] == spec;
+        });
+    if (clean == expected.phases.end()) return;
+    const std::vector<size_t> complete = promise.completeAt(run, got.executed, thrown.hooks);
+    for (const TensorTrace& gradient : thrown.gradients) {
+      const auto input = hookedInput(gradient.path);
+      if (!input || std::find(complete.begin(), complete.end(), *input) == complete.end()) continue;
+      const auto whole = std::find_if(clean->gradients.begin(), clean->gradients.end(),
+                                      [&](const TensorTrace& one) { return one.path == gradient.path; });
+      if (whole == clean->gradients.end()) continue;
+      Comparison one(comparison.profile());
+      compareTensor(*whole, gradient, true, FailureKind::hook_arg, one);
+      comparison.count(one.comparisons());
+      if (one.failed()) {
+        comparison.differ(FailureKind::hook_order, "incomplete_at_throw",
+                          fmt::format("the gradient of {}, which later pieces make: {}", gradient.path,
+                                      one.verdict().message()));
+        return;
+      }
+    }
   }
 
   static bool differs(const PhaseTrace& expected, const PhaseTrace& got, const NumericProfile& profile) {

@@ -31,11 +31,17 @@ struct ScalarTrace {
 };
 
 struct HookTrace {
-  enum class Kind { Tensor, RetainGrad, PostAccumulate, PieceBackward };
+  // Those of the case's hooks, in their order, and the beginnings of backwards.
+  enum class Kind {
+#define FAULTLINE_HOOK(Name, word, help) Name,
+#include "generators/case/hooks.def"
+    PieceBackward
+  };
   Kind kind = Kind::Tensor;
   std::string on;        // "in0", a seam's op name, "piece2"
   uint64_t seq = 0;      // order within the phase
   TensorTrace argument;  // the gradient handed over; not for PieceBackward
+  int execution = -1;    // PieceBackward: position of its forward in RunTrace::executed; -1: that of the piece
 };
 
 struct ErrorTrace {
@@ -59,6 +65,7 @@ struct PhaseTrace {
 
 struct RunTrace {
   std::vector<PhaseTrace> phases;
+  std::vector<int> executed;  // pieces, as they ran forward; inside a Loop one comes often; empty: each once
 };
 
 struct PieceTrace {

@@ -5,8 +5,10 @@
 
 #include "engine/autodiff/differentiability.h"
 #include "engine/graph_break/compile.h"
+#include "engine/graph_break/opening.h"
 #include "engine/graph_break/parts.h"
 #include "engine/graph_break/savings.h"
+#include "engine/graph_break/step_order.h"
 #include "engine/graph_break/stitch.h"
 #include "engine/runtime/compiled_graph.h"
 #include "engine/support/check.h"
@@ -83,18 +85,27 @@ class Compiler {
   }
 
   std::shared_ptr<CompiledGraph::Impl> compile(const std::vector<size_t>& ends) {
-    size_t begin = 0;
+    std::vector<size_t> begins;
     for (size_t k = 0; k < ends.size(); ++k) {
-      addPiece(k, begin, ends[k]);
-      begin = ends[k];
+      begins.push_back(pieceBegin(*work_, k > 0 ? ends[k - 1] : 0, ends[k]));
+      addPiece(k, begins[k], ends[k]);
+    }
+    if (work_->opensAny()) {
+      impl_->steps = stepsOf(*work_, ends, [this](const Value* value) { return registerOf(value); });
     }
     for (Value* output : work_->graph->outputs()) {
       auto constant = torch::jit::toIValue(output);
       constant ? impl_->outputs.push_back({std::nullopt, *constant})
                : impl_->outputs.push_back({registerOf(output), {}});
     }
-    findLastUses();
-    findSeams(ends);
+    std::vector<bool> kept(registers_.size(), false);
+    for (const RunValue& output : impl_->outputs) {
+      if (output.at) {
+        kept[*output.at] = true;
+      }
+    }
+    findLastUses(impl_->placed, impl_->steps, kept);
+    findSeams(begins, ends);
     impl_->registers = registers_.size();
     impl_->writes = facts_.written.anything();
     impl_->stitch = [work = work_, impl = impl_.get()] { return stitch(*work, *impl); };
@@ -253,41 +264,9 @@ class Compiler {
     piece.parts.push_back(std::move(described));
   }
 
-  void findLastUses() {
-    std::vector<bool> kept(registers_.size(), false);
-    for (const auto& output : impl_->outputs) {
-      if (output.at) {
-        kept[*output.at] = true;
-      }
-    }
-    for (size_t k = impl_->placed.size(); k-- > 0;) {
-      PlacedPiece& piece = impl_->placed[k];
-      auto last = [&kept](const std::vector<Register>& used, std::vector<Register>& last_used) {
-        for (Register r : used) {
-          if (!kept[r]) {
-            kept[r] = true;
-            last_used.push_back(r);
-          }
-        }
-      };
-      last(piece.outputs, piece.last_used);  // for the watch
-      for (size_t s = piece.segments.size(); s-- > 0;) {
-        PlacedSegment& segment = piece.segments[s];
-        // It may have to be run again as written.
-        last(segment.inputs, segment.last_used);
-        last(segment.outputs, segment.last_used);
-        for (size_t p = segment.parts.size(); p-- > 0;) {
-          last(segment.parts[p].inputs, segment.parts[p].last_used);
-          last(segment.parts[p].outputs, segment.parts[p].last_used);
-        }
-      }
-    }
-  }
-
-  void findSeams(const std::vector<size_t>& ends) {
-    size_t begin = 0;
+  void findSeams(const std::vector<size_t>& begins, const std::vector<size_t>& ends) {
     for (size_t k = 0; k < ends.size(); ++k) {
-      for (const Value* value : boundary(*work_, begin, ends[k]).outputs) {
+      for (const Value* value : boundary(*work_, begins[k], ends[k]).outputs) {
         const std::string name = work_->valueName(value);
         Seam seam{name, registerOf(value), k, {}, facts_.written.holds(value)};
         if (seam.written) {
@@ -315,7 +294,6 @@ class Compiler {
           impl_->seams.push_back(std::move(seam));
         }
       }
-      begin = ends[k];
     }
     auto& seams = impl_->seams;
     std::sort(seams.begin(), seams.end(), [](const Seam& a, const Seam& b) { return a.name < b.name; });
@@ -337,13 +315,12 @@ class Compiler {
 Result<CompiledGraph> compileGraph(const Graph& graph, const BreakPlan& plan, const CompileOptions& options,
                                    bool trust_formulas, const Specialisation* specialisation = nullptr,
                                    ApplyReport* report = nullptr) {
-  auto copy = WorkingCopy::make(graph);
+  auto copy = WorkingCopy::make(graph, plan.opened);
   if (!copy) {
     return tl::make_unexpected(copy.error());
   }
   const std::shared_ptr<const WorkingCopy> work = *copy;
-  if (plan.ends.empty() || plan.ends.back() != work->nodes.size() ||
-      !std::is_sorted(plan.ends.begin(), plan.ends.end())) {
+  if (!fits(plan, *work)) {
     return fail(ErrorKind::Invalid, "the plan was made for another graph");
   }
   for (size_t k : options.force_eager) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/graph_break/opening.h"
 #include "engine/graph_break/parameter_uses.h"
 #include "faultline/graph_break.h"
 
@@ -71,21 +72,34 @@ class Drawing {
         addInput(input);
       }
     }
-    size_t begin = 0;
+    size_t before = 0;
     for (size_t k = 0; k < plan_.pieces.size(); ++k) {
-      addPiece(k, begin, plan_.ends[k]);
-      begin = plan_.ends[k];
+      addPiece(k, pieceBegin(work_, before, plan_.ends[k]), plan_.ends[k]);
+      before = plan_.ends[k];
+    }
+    for (size_t i = 0; i < work_.nodes.size(); ++i) {
+      if (work_.opened[i]) {
+        text_ += fmt::format("  op{} [shape=diamond, style=filled, fillcolor=\"#e5dcef\", label={}];\n", i,
+                             dotText(work_.nameOf(i)));
+      }
     }
     text_ += "  return [shape=plaintext, style=\"\", label=\"return\"];\n";
     for (size_t i = 0; i < work_.nodes.size(); ++i) {
       if (!facts_.nodes[i].constant) {
         for (const Value* output : work_.nodes[i]->outputs()) {
-          addEdges(output, i);
+          addEdges(output, fmt::format("op{}", i), i);
+        }
+      }
+      if (work_.opened[i]) {
+        for (const torch::jit::Block* block : work_.nodes[i]->blocks()) {
+          for (const Value* carried : block->inputs()) {
+            addEdges(carried, fmt::format("op{}", i), SIZE_MAX);
+          }
         }
       }
     }
     for (const Value* input : work_.graph->inputs()) {
-      addEdges(input, SIZE_MAX);
+      addEdges(input, fmt::format("in{}", input->offset()), SIZE_MAX);
     }
     return text_ + "}\n";
   }
@@ -109,6 +123,9 @@ class Drawing {
   void addPiece(size_t k, size_t begin, size_t end) {
     const PlannedPiece& piece = plan_.pieces[k];
     std::string label = fmt::format("piece {}{}", k, piece.eager_reason.empty() ? "" : ": eager");
+    if (!piece.block.empty()) {
+      label += "\n" + piece.block;
+    }
     if (!piece.parameters.empty()) {
       label += fmt::format("\ngradients ready: {}", wrapped(piece.parameters, 40));
       if (piece.bytes > 0) {
@@ -134,19 +151,18 @@ class Drawing {
   }
 
   // One arrow per user, in colour where it crosses a cut.
-  void addEdges(const Value* value, size_t maker) {
+  void addEdges(const Value* value, const std::string& from, size_t maker) {
     std::set<size_t> users;
     for (const auto& use : value->uses()) {
       users.insert(use.user == work_.graph->return_node() ? work_.nodes.size() : work_.topLevel(use.user));
     }
-    const std::string from =
-        maker == SIZE_MAX ? fmt::format("in{}", value->offset()) : fmt::format("op{}", maker);
     for (size_t user : users) {
       const bool returned = user == work_.nodes.size();
       std::string style;
       if (maker == SIZE_MAX) {
         style = " [color=\"#aaaaaa\"]";
-      } else if (!returned && pieceOf(maker) != pieceOf(user)) {
+      } else if (!returned &&
+                 (work_.opened[maker] || work_.opened[user] || pieceOf(maker) != pieceOf(user))) {
         style = fmt::format(" [color=\"#c0392b\", penwidth=1.6, fontcolor=\"#c0392b\", label={}]",
                             dotText(" " + work_.valueName(value) + " "));
       }
@@ -164,12 +180,11 @@ class Drawing {
 }  // namespace
 
 Result<std::string> planDot(const Graph& graph, const BreakPlan& plan) {
-  auto copy = WorkingCopy::look(graph);
+  auto copy = WorkingCopy::look(graph, plan.opened);
   if (!copy) {
     return tl::make_unexpected(copy.error());
   }
-  if (plan.ends.empty() || plan.ends.back() != (*copy)->nodes.size() ||
-      plan.pieces.size() != plan.ends.size()) {
+  if (!fits(plan, **copy) || plan.pieces.size() != plan.ends.size()) {
     return fail(ErrorKind::Invalid, "the plan was made for another graph");
   }
   const GraphFacts facts(**copy, false);

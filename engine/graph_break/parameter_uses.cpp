@@ -46,6 +46,33 @@ std::vector<bool> reachedNodes(const GraphFacts& facts) {
   return reached;
 }
 
+// Opened Ifs and Loops hand the very object on: the values that are it behind `use`.
+void addHandedOn(const WorkingCopy& work, const torch::jit::Use& use, std::vector<const Value*>& same) {
+  if (!work.opensAny() || use.user == work.graph->return_node()) {
+    return;
+  }
+  auto add = [&same](const Value* value) {
+    if (std::find(same.begin(), same.end(), value) == same.end()) {
+      same.push_back(value);
+    }
+  };
+  const Node* owner =
+      use.user->kind() == torch::jit::prim::Return ? use.user->owningBlock()->owningNode() : use.user;
+  const auto at = work.index.find(owner);
+  if (at == work.index.end() || !work.opened[at->second]) {
+    return;
+  }
+  const bool loop = owner->kind() == torch::jit::prim::Loop;
+  const size_t before = !loop ? 0 : owner == use.user ? 2 : 1;  // trip count and condition are handed nowhere
+  if ((!loop && owner == use.user) || use.offset < before) {
+    return;
+  }
+  add(owner->outputs()[use.offset - before]);
+  if (loop) {
+    add(owner->blocks()[0]->inputs()[use.offset - before + 1]);
+  }
+}
+
 }  // namespace
 
 std::vector<ParameterUse> parameterUses(const GraphFacts& facts) {
@@ -63,11 +90,24 @@ std::vector<ParameterUse> parameterUses(const GraphFacts& facts) {
     parameter.bytes = bytesOf(*type);
     parameter.dtype = type->scalarType();
     parameter.device = type->device();
-    for (const auto& use : input->uses()) {
+    std::vector<const Value*> same{input};
+    for (size_t s = 0; s < same.size(); ++s) {
+      for (const auto& use : same[s]->uses()) {
+        addHandedOn(work, use, same);
+      }
+    }
+    std::vector<torch::jit::Use> uses;
+    for (const Value* value : same) {
+      uses.insert(uses.end(), value->uses().begin(), value->uses().end());
+    }
+    for (const auto& use : uses) {
       if (use.user == work.graph->return_node() || !passesGradient(use.user, use.offset)) {
         continue;
       }
       const size_t at = work.topLevel(use.user);
+      if (work.opened[at]) {
+        continue;  // hands it on
+      }
       const size_t operand = use.user == work.nodes[at] ? use.offset : 0;
       if (reached[at] && (at < parameter.first || (at == parameter.first && operand < parameter.operand))) {
         parameter.first = at;

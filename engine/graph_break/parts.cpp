@@ -98,18 +98,14 @@ class RootSets {
 // Values in WorkingCopy::before order, each once.
 void sortByPlace(const WorkingCopy& work, std::vector<Value*>& values) {
   struct Placed {
-    size_t node;  // 0: a graph input
-    size_t offset;
+    WorkingCopy::Place place;
     Value* value;
-    bool operator<(const Placed& other) const {
-      return node != other.node ? node < other.node : offset < other.offset;
-    }
+    bool operator<(const Placed& other) const { return place < other.place; }
   };
   std::vector<Placed> placed;
   placed.reserve(values.size());
   for (Value* value : values) {
-    placed.push_back(
-        {work.isGraphInput(value) ? 0 : work.topLevel(value->node()) + 1, value->offset(), value});
+    placed.push_back({work.placeOf(value), value});
   }
   std::sort(placed.begin(), placed.end());
   values.clear();
@@ -137,13 +133,10 @@ void fillBoundary(const WorkingCopy& work, Part& part) {
     usesInside(work.nodes[i], used);
     for (const Value* value : used) {
       const Node* maker = value->node();
-      if (!work.isGraphInput(value)) {
+      if (!work.isGraphInput(value) && !work.isBlockInput(value)) {
+        const auto at = work.index.find(maker);
         // What a nested block makes for itself, or is given, is not ours to pass.
-        if (maker->owningBlock() != work.graph->block() || maker->kind() == torch::jit::prim::Param) {
-          continue;
-        }
-        const size_t at = work.index.at(maker);
-        if (work.constant[at] || inside(at)) {
+        if (at == work.index.end() || work.constant[at->second] || inside(at->second)) {
           continue;
         }
       }
@@ -182,6 +175,10 @@ GraphFacts::GraphFacts(const WorkingCopy& work_copy, bool trust_formulas)
     }
     if (work.constant[i]) {
       use.constant = true;
+      continue;
+    }
+    if (work.opened[i]) {
+      use.opened = true;
       continue;
     }
     if (std::string reason = barrierReason(work, node); !reason.empty()) {

@@ -12,6 +12,7 @@ namespace faultline {
 
 struct NodeUse {
   bool constant = false;  // copied, no op of its own
+  bool opened = false;    // an If or Loop whose bodies are cut: stands in no piece
   bool compiled = false;
   bool barrier = false;  // keeps its place: legality.h
   std::string reason;    // why it is not compiled

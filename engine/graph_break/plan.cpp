@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/graph_break/break_reasons.h"
+#include "engine/graph_break/opening.h"
 #include "engine/graph_break/parameter_uses.h"
 #include "engine/graph_break/policy.h"
 #include "faultline/graph_break.h"
@@ -26,6 +27,7 @@ Result<Wishes> wishesOf(const GraphFacts& facts, const BreakPolicy& policy) {
 PlannedPiece describe(const GraphFacts& facts, size_t begin, size_t end) {
   const WorkingCopy& work = facts.work;
   PlannedPiece piece;
+  piece.block = begin < end ? work.blockName(work.nodes[begin]->owningBlock()) : std::string();
   const bool any_compiled = hasCompiledPart(facts, begin, end);
   for (size_t i = begin; i < end; ++i) {
     if (facts.nodes[i].constant) {
@@ -56,6 +58,22 @@ size_t pieceOf(const BreakPlan& plan, size_t node) {
   return static_cast<size_t>(std::upper_bound(plan.ends.begin(), plan.ends.end(), node) - plan.ends.begin());
 }
 
+bool holdsOps(const GraphFacts& facts, size_t begin, size_t end) {
+  for (size_t i = begin; i < end; ++i) {
+    if (!facts.nodes[i].constant && !facts.nodes[i].opened) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::string nameBefore(const GraphFacts& facts, size_t end) {
+  while (end > 0 && facts.nodes[end - 1].constant) {
+    --end;
+  }
+  return end > 0 ? facts.work.nameOf(end - 1) : std::string();
+}
+
 // Cuts in order, each place once, none before the first op or behind the last.
 void placeCuts(const GraphFacts& facts, Wishes& wishes, BreakPlan& plan) {
   size_t last_op = 0;
@@ -67,10 +85,10 @@ void placeCuts(const GraphFacts& facts, Wishes& wishes, BreakPlan& plan) {
   auto same = [](const Wish& a, const Wish& b) { return a.end == b.end; };
   wishes.cuts.erase(std::unique(wishes.cuts.begin(), wishes.cuts.end(), same), wishes.cuts.end());
   plan.refused = std::move(wishes.refused);
+  std::vector<Wish> placed;
   for (Wish& wish : wishes.cuts) {
     if (wish.end <= last_op) {
-      plan.ends.push_back(wish.end);
-      plan.cuts.push_back({std::move(wish.after), std::move(wish.reason)});
+      placed.push_back(std::move(wish));
       continue;
     }
     bool said = false;
@@ -82,7 +100,26 @@ void placeCuts(const GraphFacts& facts, Wishes& wishes, BreakPlan& plan) {
       plan.refused.push_back(refusedCut(BreakReason::nothing_after, wish.after, wish.after));
     }
   }
-  plan.ends.push_back(facts.nodes.size());
+  if (facts.work.opensAny()) {
+    const std::vector<Wish> forced = forcedCuts(facts);
+    placed.insert(placed.end(), forced.begin(), forced.end());
+    std::stable_sort(placed.begin(), placed.end(),
+                     [](const Wish& a, const Wish& b) { return a.end < b.end; });
+    placed.erase(std::unique(placed.begin(), placed.end(), same), placed.end());
+  }
+  placed.push_back({facts.nodes.size(), {}, {}});
+  const Wish* cut = nullptr;  // the last one before what comes
+  size_t begin = 0;
+  for (const Wish& wish : placed) {
+    if (!facts.work.opensAny() || holdsOps(facts, begin, wish.end)) {
+      if (cut && !plan.ends.empty()) {
+        plan.cuts.push_back({nameBefore(facts, cut->end), cut->reason});
+      }
+      plan.ends.push_back(wish.end);
+    }
+    begin = wish.end;
+    cut = &wish;
+  }
 }
 
 void placeBuckets(const GraphFacts& facts, std::vector<WishedBucket>&& wished, BreakPlan& plan) {
@@ -108,6 +145,13 @@ Result<BreakPlan> planBreaks(const Graph& graph, const BreakPolicy& policy) {
   if (!copy) {
     return tl::make_unexpected(copy.error());
   }
+  auto opened = blocksToOpen(**copy, policy);
+  if (opened && !opened->empty()) {
+    copy = WorkingCopy::look(graph, *opened);
+  }
+  if (!opened || !copy) {
+    return tl::make_unexpected(!opened ? opened.error() : copy.error());
+  }
   const WorkingCopy& work = **copy;
   const GraphFacts facts(work, false);
   auto wishes = wishesOf(facts, policy);
@@ -115,11 +159,12 @@ Result<BreakPlan> planBreaks(const Graph& graph, const BreakPolicy& policy) {
     return tl::make_unexpected(wishes.error());
   }
   BreakPlan plan;
+  plan.opened = std::move(*opened);
   placeCuts(facts, *wishes, plan);
-  size_t begin = 0;
+  size_t before = 0;
   for (size_t end : plan.ends) {
-    plan.pieces.push_back(describe(facts, begin, end));
-    begin = end;
+    plan.pieces.push_back(describe(facts, pieceBegin(work, before, end), end));
+    before = end;
   }
   for (const ParameterUse& parameter : parameterUses(facts)) {
     if (parameter.first != SIZE_MAX) {

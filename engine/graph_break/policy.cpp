@@ -47,12 +47,19 @@ void wishBefore(const GraphFacts& facts, size_t i, std::string reason, Wishes& w
   }
 }
 
+bool isOfKind(const Node* node, const std::vector<std::string>& kinds) {
+  return std::any_of(kinds.begin(), kinds.end(), [&](const std::string& kind) {
+    return kind == node->kind().toUnqualString() || kind == node->kind().toQualString();
+  });
+}
+
 void wishNear(const GraphFacts& facts, const Node* node, Wishes& wishes) {
   const WorkingCopy& work = facts.work;
   const std::string& name = work.names.of(node);
   const size_t top = work.topLevel(node);
   const bool constant = facts.nodes[top].constant;
-  RefusedCut refused = refusedCut(constant ? BreakReason::constant : BreakReason::inside_block, name, name);
+  RefusedCut refused =
+      refusedCut(isConstantLike(node) ? BreakReason::constant : BreakReason::inside_block, name, name);
   const size_t near = constant ? opBefore(facts, top) : top;
   if (near != SIZE_MAX) {
     Wish wish = wishAfter(facts, near, fmt::format("nearest legal place to a cut after {}", name));
@@ -94,6 +101,23 @@ Result<BreakPolicy> BreakPolicy::read(std::string_view text) {
   }
   if (words.empty()) {
     return none();
+  }
+  if (words[0] == "inside") {
+    auto policy = readWords({words.begin() + 1, words.end()});
+    return policy ? policy->insideBlocks() : policy;
+  }
+  return readWords(words);
+}
+
+BreakPolicy BreakPolicy::insideBlocks() const {
+  BreakPolicy policy = *this;
+  policy.inside_ = true;
+  return policy;
+}
+
+Result<BreakPolicy> BreakPolicy::readWords(const std::vector<std::string>& words) {
+  if (words.empty()) {
+    return fail(ErrorKind::Invalid, "expected a policy behind 'inside'");
   }
   for (const PolicyRow& row : policy_rows) {
     if (!row.word.empty() && row.word == words[0]) {

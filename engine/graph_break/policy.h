@@ -41,6 +41,11 @@ void wishBefore(const GraphFacts& facts, size_t i, std::string reason, Wishes& w
 // `wishes.refused`.
 void wishNear(const GraphFacts& facts, const Node* node, Wishes& wishes);
 
+// Whether the op is one of these: "relu" or "aten::relu".
+bool isOfKind(const Node* node, const std::vector<std::string>& kinds);
+// Nodes of blocks that stand right around a mark in the source.
+std::vector<const Node*> markedInside(const WorkingCopy& work);
+
 // A decimal number of at least 1.
 Result<size_t> readCount(const std::string& word, std::string_view what);
 Result<BreakPolicy> refuseArguments(std::string_view word);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/autodiff/differentiability.h"
 #include "engine/graph_break/break_reasons.h"
 #include "engine/graph_break/policy.h"
 
@@ -66,14 +67,67 @@ void widen(const Node* node, Lines& lines) {
   }
 }
 
+// Ops and the lines they stand in, in order.
+using OpLines = std::vector<std::pair<const Node*, Lines>>;
+
+const OpLines::value_type* opAtMark(const OpLines& ops, const Source* source, size_t line) {
+  const OpLines::value_type* found = nullptr;
+  for (const auto& op : ops) {
+    if (op.second.source == source && op.second.first <= line) {
+      found = &op;
+    }
+  }
+  return found;
+}
+
+void addMarkedInside(const torch::jit::Block* block, std::vector<const Node*>& marked) {
+  OpLines ops;
+  for (const Node* node : block->nodes()) {
+    Lines lines;
+    if (!isConstantLike(node)) {
+      widen(node, lines);
+    }
+    if (lines.source) {
+      ops.emplace_back(node, lines);
+    }
+  }
+  std::vector<const Node*> around;
+  for (const auto& [node, lines] : ops) {
+    for (size_t line = lines.first; line < lines.last && !node->blocks().empty(); ++line) {
+      if (saysBreak(lines.source->get_line(line).str())) {
+        const OpLines::value_type* at = opAtMark(ops, lines.source, line);
+        if (at && at->first == node) {
+          around.push_back(node);
+          break;
+        }
+      }
+    }
+  }
+  for (const Node* node : around) {
+    for (const torch::jit::Block* inner : node->blocks()) {
+      for (const Node* first : inner->nodes()) {
+        marked.push_back(first);
+        break;
+      }
+      addMarkedInside(inner, marked);
+    }
+  }
+}
+
 }  // namespace
+
+std::vector<const Node*> markedInside(const WorkingCopy& work) {
+  std::vector<const Node*> marked;
+  addMarkedInside(work.graph->block(), marked);
+  return marked;
+}
 
 Result<Wishes> wishesMarkers(const GraphFacts& facts, const BreakPolicy&) {
   const WorkingCopy& work = facts.work;
   std::vector<std::pair<size_t, Lines>> ops;  // top-level node, the lines it stands in
   std::map<const Source*, std::shared_ptr<Source>> sources;
   for (size_t i = 0; i < work.nodes.size(); ++i) {
-    if (facts.nodes[i].constant) {
+    if (facts.nodes[i].constant || facts.nodes[i].opened) {
       continue;
     }
     Lines lines;

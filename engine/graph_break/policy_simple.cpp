@@ -89,11 +89,24 @@ Result<Wishes> wishesEvery(const GraphFacts& facts, const BreakPolicy& policy) {
   Wishes wishes;
   size_t ops = 0;
   for (const NodeUse& use : facts.nodes) {
-    ops += use.constant ? 0 : 1;
+    ops += use.constant || use.opened ? 0 : 1;
   }
-  size_t count = 0;
+  size_t count = 0, total = 0;
+  const torch::jit::Block* block = nullptr;
   for (size_t i = 0; i < facts.nodes.size(); ++i) {
-    if (!facts.nodes[i].constant && ++count % policy.count() == 0 && count < ops) {
+    if (facts.nodes[i].constant) {
+      continue;
+    }
+    // A piece ends with its block anyhow, and where a block was.
+    if (facts.nodes[i].opened || facts.work.nodes[i]->owningBlock() != block) {
+      block = facts.work.nodes[i]->owningBlock();
+      count = 0;
+    }
+    if (facts.nodes[i].opened) {
+      continue;
+    }
+    ++total;
+    if (++count % policy.count() == 0 && total < ops) {
       wishes.cuts.push_back(wishAfter(facts, i, fmt::format("every {} ops", policy.count())));
     }
   }
@@ -105,8 +118,7 @@ Result<Wishes> wishesKinds(const GraphFacts& facts, const BreakPolicy& policy) {
   std::vector<bool> found(policy.names().size(), false);
   auto matches = [&](const Node* node) {
     for (size_t k = 0; k < policy.names().size(); ++k) {
-      const std::string& kind = policy.names()[k];
-      if (kind == node->kind().toUnqualString() || kind == node->kind().toQualString()) {
+      if (isOfKind(node, {policy.names()[k]})) {
         found[k] = true;
         return true;
       }
@@ -142,7 +154,7 @@ Result<Wishes> wishesPredicate(const GraphFacts& facts, const BreakPolicy& polic
   }
   Wishes wishes;
   for (size_t i = 0; i < facts.nodes.size(); ++i) {
-    if (!facts.nodes[i].constant && policy.accepts()(*facts.work.nodes[i])) {
+    if (!facts.nodes[i].constant && !facts.nodes[i].opened && policy.accepts()(*facts.work.nodes[i])) {
       wishes.cuts.push_back(wishAfter(facts, i, "accepted by the caller's predicate"));
     }
   }

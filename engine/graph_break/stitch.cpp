@@ -1,6 +1,8 @@
 #include "engine/graph_break/stitch.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include <c10/core/DefaultDtype.h>
 
@@ -67,7 +69,8 @@ class Stitcher {
       : as_written_(as_written),
         dtype_(floatingDtype(work.input_types)),
         work_(work),
-        graph_(std::make_shared<Graph>()) {
+        graph_(std::make_shared<Graph>()),
+        block_(graph_->block()) {
     for (Value* input : work.graph->inputs()) {
       Value* copy = graph_->addInput()->setType(work.input_types[input->offset()]);
       if (input->hasDebugName()) {
@@ -88,13 +91,13 @@ class Stitcher {
     auto gradient = with_gradient ? rawGradient(*part.graph(), reachingAnOutput(part))
                                   : fail(ErrorKind::Unsupported, "runs as written");
     if (!gradient) {
-      const std::vector<Value*> made = addAsWritten(part, inputs, graph_->block());
+      const std::vector<Value*> made = addAsWritten(part, inputs, block_);
       for (size_t i = 0; i < placed.outputs.size(); ++i) {
         registers[placed.outputs[i]] = made[i];
       }
       return;
     }
-    Node* choice = graph_->insertNode(graph_->create(torch::jit::prim::If, {addGuard(part, inputs)}, 0));
+    Node* choice = block_->appendNode(graph_->create(torch::jit::prim::If, {addGuard(part, inputs)}, 0));
     torch::jit::Block* fast = choice->addBlock();
     torch::jit::Block* slow = choice->addBlock();
     Node* node = graph_->create(torch::jit::prim::DifferentiableGraph, inputs, placed.outputs.size());
@@ -111,17 +114,41 @@ class Stitcher {
     }
   }
 
-  std::shared_ptr<Graph> finish(const std::vector<CompiledGraph::Impl::Output>& outputs,
-                                const std::vector<Value*>& registers) {
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      if (outputs[i].at) {
-        graph_->registerOutput(registers[*outputs[i].at]);
-        continue;
+  // `addPiece(k)` adds a piece's parts.
+  void addOpened(const RunStep& step, std::vector<Value*>& registers,
+                 const std::function<void(size_t)>& addPiece) {
+    std::vector<Value*> operands;
+    for (size_t i = 0; i < step.operands.size(); ++i) {
+      operands.push_back(operand(step.operands[i], step.opened->input(i), registers));
+    }
+    Node* node = block_->appendNode(graph_->create(step.opened->kind(), operands, 0));
+    for (size_t a = 0; a < step.arms.size(); ++a) {
+      const torch::jit::Block* original = step.opened->blocks()[a];
+      torch::jit::Block* outside = std::exchange(block_, node->addBlock());
+      for (size_t i = 0; i < original->inputs().size(); ++i) {
+        registers[step.given[i]] = block_->addInput()->setType(original->inputs()[i]->type());
       }
-      Node* constant =
-          graph_->createClone(work_.graph->outputs()[i]->node(), [](Value* value) { return value; });
-      graph_->block()->appendNode(constant);
-      graph_->registerOutput(constant->output());
+      addSteps(step.arms[a].steps, registers, addPiece);
+      for (size_t i = 0; i < original->outputs().size(); ++i) {
+        block_->registerOutput(operand(step.arms[a].results[i], original->outputs()[i], registers));
+      }
+      block_ = outside;
+    }
+    for (size_t i = 0; i < step.outputs.size(); ++i) {
+      registers[step.outputs[i]] = node->addOutput()->setType(step.opened->output(i)->type());
+    }
+  }
+
+  void addSteps(const std::vector<RunStep>& steps, std::vector<Value*>& registers,
+                const std::function<void(size_t)>& addPiece) {
+    for (const RunStep& step : steps) {
+      step.opened ? addOpened(step, registers, addPiece) : addPiece(step.piece);
+    }
+  }
+
+  std::shared_ptr<Graph> finish(const std::vector<RunValue>& outputs, const std::vector<Value*>& registers) {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      graph_->registerOutput(operand(outputs[i], work_.graph->outputs()[i], registers));
     }
     return graph_;
   }
@@ -129,6 +156,15 @@ class Stitcher {
   const std::shared_ptr<Graph>& graph() const { return graph_; }
 
  private:
+  Value* operand(const RunValue& from, const Value* original, const std::vector<Value*>& registers) {
+    if (from.at) {
+      return registers[*from.at];
+    }
+    Node* constant =
+        graph_->createClone(const_cast<Node*>(original->node()), [](Value* value) { return value; });
+    return block_->appendNode(constant)->outputs()[original->offset()];
+  }
+
   // Whether the inputs are what the formulas were derived for and grad mode is on: prim::TypeCheck sees no
   // requires_grad without it.
   Value* addGuard(const RunnablePart& part, const std::vector<Value*>& inputs) {
@@ -143,7 +179,7 @@ class Stitcher {
       }
     }
     Node* check =
-        graph_->insertNode(graph_->create(torch::jit::prim::TypeCheck, tensors, tensors.size() + 1));
+        block_->appendNode(graph_->create(torch::jit::prim::TypeCheck, tensors, tensors.size() + 1));
     for (size_t i = 0; i < types.size(); ++i) {
       check->outputs()[i]->setType(types[i]);
     }
@@ -178,6 +214,7 @@ class Stitcher {
   at::ScalarType dtype_;
   const WorkingCopy& work_;
   std::shared_ptr<Graph> graph_;
+  torch::jit::Block* block_;  // at the end of which comes what is added
 };
 
 }  // namespace
@@ -188,7 +225,7 @@ std::shared_ptr<Graph> stitch(const WorkingCopy& work, const CompiledGraph::Impl
   for (size_t i = 0; i < impl.graph_inputs; ++i) {
     registers[i] = stitcher.graph()->inputs()[i];
   }
-  for (size_t k = 0; k < impl.placed.size(); ++k) {
+  const auto addPiece = [&](size_t k) {
     size_t compiled = 0, number = 0;
     for (const PiecePart& part : impl.pieces[k].parts) {
       compiled += part.compiled ? 1 : 0;
@@ -202,6 +239,13 @@ std::shared_ptr<Graph> stitch(const WorkingCopy& work, const CompiledGraph::Impl
         stitcher.addPart(part, name, registers);
       }
     }
+  };
+  if (impl.steps.empty()) {
+    for (size_t k = 0; k < impl.placed.size(); ++k) {
+      addPiece(k);
+    }
+  } else {
+    stitcher.addSteps(impl.steps, registers, addPiece);
   }
   return stitcher.finish(impl.outputs, registers);
 }

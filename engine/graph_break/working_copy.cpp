@@ -1,7 +1,6 @@
 #include "engine/graph_break/working_copy.h"
 
 #include <map>
-#include <tuple>
 
 #include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/passes/shape_analysis.h>
@@ -84,23 +83,25 @@ std::vector<std::string> namesOfInputs(const Graph& graph) {
 
 }  // namespace
 
-Result<std::shared_ptr<const WorkingCopy>> WorkingCopy::make(const Graph& original) {
+Result<std::shared_ptr<const WorkingCopy>> WorkingCopy::make(const Graph& original,
+                                                             const std::vector<std::string>& opened) {
   bool profiled = false;
   auto graph = normalised(original, profiled);
   if (profiled) {
     return fail(ErrorKind::Invalid, "the graph has a profile node whose results nothing can replace");
   }
-  return std::shared_ptr<const WorkingCopy>(new WorkingCopy(original, std::move(graph)));
+  return finish(std::shared_ptr<WorkingCopy>(new WorkingCopy(original, std::move(graph))), opened);
 }
 
-Result<std::shared_ptr<const WorkingCopy>> WorkingCopy::look(const Graph& original) {
+Result<std::shared_ptr<const WorkingCopy>> WorkingCopy::look(const Graph& original,
+                                                             const std::vector<std::string>& opened) {
   const Needs needs = needsOf(original);
   if (needs.any()) {
-    return make(original);
+    return make(original, opened);
   }
   // Not owned, and only read.
   std::shared_ptr<Graph> graph(std::shared_ptr<void>(), const_cast<Graph*>(&original));
-  return std::shared_ptr<const WorkingCopy>(new WorkingCopy(original, std::move(graph)));
+  return finish(std::shared_ptr<WorkingCopy>(new WorkingCopy(original, std::move(graph))), opened);
 }
 
 WorkingCopy::WorkingCopy(const Graph& original, std::shared_ptr<Graph> normalised)
@@ -108,28 +109,64 @@ WorkingCopy::WorkingCopy(const Graph& original, std::shared_ptr<Graph> normalise
   for (const Value* input : original.inputs()) {
     input_types.push_back(input->type());
   }
-  for (Node* node : graph->nodes()) {
-    nodes.push_back(node);
-  }
-  index.reserve(2 * nodes.size());
-  constant.reserve(nodes.size());
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    index.emplace(nodes[i], i);
-    constant.push_back(isConstantLike(nodes[i]));
-  }
-  // Names come in the order of all nodes, those in blocks too.
-  size_t at = 0;
-  name_index_.reserve(nodes.size());
-  for (const Node* node : nodes) {
-    name_index_.push_back(at++);
-    for (const torch::jit::Block* block : node->blocks()) {
-      forEachNode(block, [&](const Node*) { ++at; });
+}
+
+Result<std::shared_ptr<const WorkingCopy>> WorkingCopy::finish(std::shared_ptr<WorkingCopy> copy,
+                                                               const std::vector<std::string>& opened) {
+  std::unordered_set<const Node*> to_open;
+  for (const std::string& name : opened) {
+    const Node* node = copy->names.find(name);
+    if (!node || (node->kind() != torch::jit::prim::If && node->kind() != torch::jit::prim::Loop)) {
+      return fail(ErrorKind::Invalid, "no If or Loop is named '" + name + "'");
     }
+    to_open.insert(node);
+  }
+  for (const Node* node : to_open) {
+    if (node->owningBlock() != copy->graph->block() && !to_open.count(node->owningBlock()->owningNode())) {
+      return fail(ErrorKind::Invalid, copy->names.of(node) + " stands in a block that stays whole");
+    }
+  }
+  size_t count = 0, at = 0;
+  for (const Node* node : copy->graph->nodes()) {
+    (void)node;
+    ++count;
+  }
+  copy->nodes.reserve(count);
+  copy->index.reserve(2 * count);
+  copy->addNodes(copy->graph->block(), 0, to_open, at);
+  return std::shared_ptr<const WorkingCopy>(std::move(copy));
+}
+
+// `at`: names come in the order of all nodes, those in blocks too.
+void WorkingCopy::addNodes(torch::jit::Block* block, size_t depth,
+                           const std::unordered_set<const Node*>& to_open, size_t& at) {
+  for (Node* node : block->nodes()) {
+    const size_t own = at++;
+    const bool open = !to_open.empty() && to_open.count(node) > 0;
+    for (torch::jit::Block* inner : node->blocks()) {
+      if (open) {
+        blocks_.emplace(inner->param_node(), OpenedBlock{nodes.size(), depth + 1});
+        addNodes(inner, depth + 1, to_open, at);
+      } else {
+        forEachNode(inner, [&](const Node*) { ++at; });
+      }
+    }
+    index.emplace(node, nodes.size());
+    nodes.push_back(node);
+    constant.push_back(isConstantLike(node));
+    opened.push_back(open);
+    name_index_.push_back(own);
   }
 }
 
 size_t WorkingCopy::topLevel(const Node* node) const {
   while (node->owningBlock() != graph->block()) {
+    if (opensAny()) {
+      const auto it = index.find(node);
+      if (it != index.end()) {
+        return it->second;
+      }
+    }
     node = node->owningBlock()->owningNode();
   }
   auto it = index.find(node);
@@ -139,21 +176,48 @@ size_t WorkingCopy::topLevel(const Node* node) const {
 
 bool WorkingCopy::isGraphInput(const Value* value) const { return value->node() == graph->param_node(); }
 
+bool WorkingCopy::isBlockInput(const Value* value) const {
+  return opensAny() && blocks_.count(value->node()) > 0;
+}
+
+size_t WorkingCopy::beginOf(const torch::jit::Block* opened_block) const {
+  return blocks_.at(const_cast<torch::jit::Block*>(opened_block)->param_node()).begin;
+}
+
+std::string WorkingCopy::blockName(const torch::jit::Block* block) const {
+  std::string name;
+  for (; block != graph->block(); block = block->owningNode()->owningBlock()) {
+    const Node* owner = block->owningNode();
+    const char* which = owner->kind() == torch::jit::prim::Loop ? "body"
+                        : owner->blocks()[0] == block           ? "then"
+                                                                : "else";
+    name += (name.empty() ? "" : " in ") + std::string(which) + " of " + names.of(owner);
+  }
+  return name;
+}
+
 std::string WorkingCopy::valueName(const Value* value) const {
   if (isGraphInput(value)) {
     return input_names[value->offset()];
+  }
+  if (isBlockInput(value)) {
+    const std::string& loop = names.of(value->node()->owningBlock()->owningNode());
+    return value->offset() == 0 ? loop + ".i" : loop + ".in" + std::to_string(value->offset() - 1);
   }
   const auto top = index.find(value->node());
   const std::string& name = top == index.end() ? names.of(value->node()) : nameOf(top->second);
   return value->offset() == 0 ? name : name + "." + std::to_string(value->offset());
 }
 
-bool WorkingCopy::before(const Value* a, const Value* b) const {
-  auto key = [this](const Value* value) {
-    const bool input = isGraphInput(value);
-    return std::make_tuple(!input, input ? 0 : topLevel(value->node()), value->offset());
-  };
-  return key(a) < key(b);
+WorkingCopy::Place WorkingCopy::placeOf(const Value* value) const {
+  if (isGraphInput(value)) {
+    return {0, 0, value->offset()};
+  }
+  if (isBlockInput(value)) {
+    const OpenedBlock& block = blocks_.at(value->node());
+    return {2 * block.begin + 1, block.depth, value->offset()};
+  }
+  return {2 * topLevel(value->node()) + 2, 0, value->offset()};
 }
 
 }  // namespace faultline

@@ -103,8 +103,8 @@ void CompiledGraph::Impl::runAsWritten(const PlacedSegment& segment, std::vector
 
 compat::NodePtr CompiledGraph::Impl::runPiece(size_t k, std::vector<c10::IValue>& registers, Stack& work) {
   const PlacedPiece& piece = placed[k];
-  auto piece_run = std::make_shared<PieceRun>(timeline, static_cast<int>(k));
   const uint64_t event = timeline->begin(TimelineEvent::What::Forward, static_cast<int>(k));
+  auto piece_run = std::make_shared<PieceRun>(timeline, static_cast<int>(k), event);
   const uint64_t first_number = at::sequence_number::peek();
   compat::NodePtr last;
   bool any_eager = false;
@@ -162,47 +162,65 @@ void CompiledGraph::Impl::gateSeams(size_t k, const compat::NodePtr& first,
   }
 }
 
+struct CompiledGraph::Impl::Running {
+  std::vector<c10::IValue> values;
+  std::shared_ptr<const std::vector<SeamHookEntry>> hooks;
+  std::shared_ptr<LastRun> last = std::make_shared<LastRun>();
+  Stack work;
+};
+
+void CompiledGraph::Impl::runPlaced(size_t k, Running& running) {
+  auto& [values, run_hooks, last, work] = running;
+  last->nodes[k] = runPiece(k, values, work);
+  gateSeams(k, last->nodes[k], values);
+  for (size_t s : placed[k].seams) {
+    if (last->seams[s].defined()) {
+      last->earlier.emplace_back(s, std::move(last->seams[s]));
+      last->seams[s] = at::Tensor();
+    }
+    if (values[seams[s].at].isTensor()) {
+      last->seams[s] = values[seams[s].at].toTensor();
+    }
+  }
+  if (run_hooks) {
+    for (const SeamHookEntry& entry : *run_hooks) {
+      const Seam& seam = *entry.seam;
+      if (seam.piece == k && values[seam.at].isTensor() && values[seam.at].toTensor().requires_grad()) {
+        values[seam.at].toTensor().register_hook(
+            [hook = entry.hook](const at::Tensor& grad) { return hook(grad); });
+      }
+    }
+  }
+  drop(values, placed[k].last_used);
+}
+
 void CompiledGraph::Impl::run(Stack& stack) {
   TORCH_CHECK(stack.size() >= graph_inputs, "the graph takes ", graph_inputs, " inputs; the stack holds ",
               stack.size());
   setLastRun(nullptr);  // frees what the run before kept
-  std::vector<c10::IValue> values(registers);
+  Running running;
+  running.values.resize(registers);
   for (size_t i = 0; i < graph_inputs; ++i) {
-    values[i] = std::move(stack[stack.size() - graph_inputs + i]);
+    running.values[i] = std::move(stack[stack.size() - graph_inputs + i]);
   }
   stack.resize(stack.size() - graph_inputs);
-  std::shared_ptr<const std::vector<SeamHookEntry>> run_hooks;
   {
     std::lock_guard<std::mutex> lock(hooks_mutex);
-    run_hooks = hooks;
+    running.hooks = hooks;
   }
-  Stack work;
-  auto last_run = std::make_shared<LastRun>();
-  last_run->nodes.reserve(placed.size());
-  last_run->seams.resize(seams.size());
-  for (size_t k = 0; k < placed.size(); ++k) {
-    last_run->nodes.push_back(runPiece(k, values, work));
-    gateSeams(k, last_run->nodes.back(), values);
-    for (size_t s : placed[k].seams) {
-      if (values[seams[s].at].isTensor()) {
-        last_run->seams[s] = values[seams[s].at].toTensor();
-      }
+  running.last->nodes.resize(placed.size());
+  running.last->seams.resize(seams.size());
+  if (steps.empty()) {
+    for (size_t k = 0; k < placed.size(); ++k) {
+      runPlaced(k, running);
     }
-    if (run_hooks) {
-      for (const SeamHookEntry& entry : *run_hooks) {
-        const Seam& seam = *entry.seam;
-        if (seam.piece == k && values[seam.at].isTensor() && values[seam.at].toTensor().requires_grad()) {
-          values[seam.at].toTensor().register_hook(
-              [hook = entry.hook](const at::Tensor& grad) { return hook(grad); });
-        }
-      }
-    }
-    drop(values, placed[k].last_used);
+  } else {
+    runSteps(steps, running.values, [&](size_t k) { runPlaced(k, running); });
   }
-  for (const Output& output : outputs) {
-    stack.push_back(output.at ? values[*output.at] : output.constant);
+  for (const RunValue& output : outputs) {
+    stack.push_back(output.at ? running.values[*output.at] : output.constant);
   }
-  setLastRun(std::move(last_run));
+  setLastRun(std::move(running.last));
 }
 
 const Seam* CompiledGraph::Impl::findSeam(const std::string& name) const {
@@ -254,6 +272,20 @@ at::Tensor CompiledGraph::seam(const std::string& name) const {
   const auto last = impl_->lastRun();
   const Seam* found = impl_->findSeam(name);
   return last && found ? last->seams[static_cast<size_t>(found - impl_->seams.data())] : at::Tensor();
+}
+
+std::vector<at::Tensor> CompiledGraph::seamValues(const std::string& name) const {
+  std::vector<at::Tensor> values;
+  const auto last = impl_->lastRun();
+  const Seam* found = impl_->findSeam(name);
+  if (last && found) {
+    const auto at = static_cast<size_t>(found - impl_->seams.data());
+    for (const auto& [seam, tensor] : last->earlier) {
+      if (seam == at) values.push_back(tensor);
+    }
+    if (last->seams[at].defined()) values.push_back(last->seams[at]);
+  }
+  return values;
 }
 
 torch::autograd::Node* CompiledGraph::pieceNode(size_t k) const {

@@ -8,11 +8,10 @@
 #include <unordered_map>
 
 #include "engine/runtime/runnable_part.h"
+#include "engine/runtime/steps.h"
 #include "faultline/graph_break.h"
 
 namespace faultline {
-
-using Register = size_t;
 
 struct PlacedPart {
   std::unique_ptr<RunnablePart> part;
@@ -50,11 +49,8 @@ struct CompiledGraph::Impl {
   std::vector<PlacedPiece> placed;
   size_t registers = 0;  // graph inputs come first
   size_t graph_inputs = 0;
-  struct Output {
-    std::optional<Register> at;
-    c10::IValue constant;
-  };
-  std::vector<Output> outputs;
+  std::vector<RunStep> steps;  // empty: the pieces, once each
+  std::vector<RunValue> outputs;
   std::vector<Seam> seams;  // by name
   const Seam* findSeam(const std::string& name) const;
   bool writes = false;  // in place, anywhere
@@ -72,7 +68,8 @@ struct CompiledGraph::Impl {
   // The last run of each thread that ran.
   struct LastRun {
     std::vector<compat::NodePtr> nodes;
-    std::vector<at::Tensor> seams;  // as Impl::seams; undefined: no tensor
+    std::vector<at::Tensor> seams;  // as Impl::seams, of the last time; undefined: no tensor
+    std::vector<std::pair<size_t, at::Tensor>> earlier;  // what seams of pieces that ran before were
   };
   std::mutex last_runs_mutex;
   std::unordered_map<std::thread::id, std::shared_ptr<const LastRun>> last_runs;
@@ -83,6 +80,8 @@ struct CompiledGraph::Impl {
       0};  // segments that threw compiled and did not throw as written: expected to stay 0
 
  private:
+  struct Running;
+  void runPlaced(size_t k, Running& running);
   // `stack`: to work on, kept from piece to piece for its memory.
   compat::NodePtr runPiece(size_t k, std::vector<c10::IValue>& registers, torch::jit::Stack& stack);
   // `any_eager`: set where ops ran as written, and may have made nodes of their own.

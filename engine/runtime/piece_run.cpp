@@ -7,7 +7,7 @@ namespace faultline {
 void PieceRun::backwardBegins() {
   const int task = torch::autograd::get_current_graph_task_id();
   if (task_.exchange(task) != task) {
-    seq_ = timeline_->begin(TimelineEvent::What::Backward, piece_);
+    seq_ = timeline_->begin(TimelineEvent::What::Backward, piece_, forward_);
   }
 }
 

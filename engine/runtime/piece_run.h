@@ -12,7 +12,9 @@ namespace faultline {
 
 class PieceRun {
  public:
-  PieceRun(std::shared_ptr<Timeline> timeline, int piece) : timeline_(std::move(timeline)), piece_(piece) {}
+  // `forward`: the event of its forward.
+  PieceRun(std::shared_ptr<Timeline> timeline, int piece, uint64_t forward)
+      : timeline_(std::move(timeline)), piece_(piece), forward_(forward) {}
 
   // An event for the first node of the piece that runs in each backward pass; later ones only move its end.
   void backwardBegins();
@@ -22,6 +24,7 @@ class PieceRun {
  private:
   std::shared_ptr<Timeline> timeline_;
   int piece_;
+  uint64_t forward_;
   std::atomic<int> task_{-1};
   std::atomic<uint64_t> seq_{0};
 };

@@ -36,7 +36,7 @@ Timeline::Timeline() : start_ns_(nanoseconds()) {}
 
 double Timeline::now() const { return static_cast<double>(nanoseconds() - start_ns_) / 1000; }
 
-uint64_t Timeline::begin(TimelineEvent::What what, int piece, std::string name) {
+uint64_t Timeline::begin(TimelineEvent::What what, int piece, uint64_t forward) {
   std::lock_guard<std::mutex> lock(mutex_);
   const int task = torch::autograd::get_current_graph_task_id();
   auto last = std::find_if(last_backwards_.begin(), last_backwards_.end(),
@@ -52,7 +52,10 @@ uint64_t Timeline::begin(TimelineEvent::What what, int piece, std::string name) 
   } else if (what == TimelineEvent::What::Forward && task == -1 && last != last_backwards_.end()) {
     last_backwards_.erase(last);
   }
-  events_.push_back({next_seq_, what, piece, std::move(name), now(), open_end});
+  if (what == TimelineEvent::What::Forward) {
+    forward = next_seq_;
+  }
+  events_.push_back({next_seq_, what, piece, {}, now(), open_end, forward});
   if (events_.size() > capacity) {
     events_.pop_front();
   }
@@ -74,7 +77,7 @@ void Timeline::hook(std::string name) {
   auto last = std::find_if(last_backwards_.begin(), last_backwards_.end(),
                            [&](const LastBegun& one) { return one.task == task; });
   const int piece = last == last_backwards_.end() ? -1 : last->piece;
-  events_.push_back({next_seq_++, TimelineEvent::What::Hook, piece, std::move(name), at, at});
+  events_.push_back({next_seq_++, TimelineEvent::What::Hook, piece, std::move(name), at, at, 0});
   if (events_.size() > capacity) {
     events_.pop_front();
   }
@@ -124,7 +127,7 @@ std::string Timeline::chromeTrace() const {
                           {"pid", 1},
                           {"tid", lane},
                           {"ts", event.begin_us},
-                          {"args", {{"seq", event.seq}}}};
+                          {"args", {{"seq", event.seq}, {"forward", event.forward}}}};
     if (event.what == TimelineEvent::What::Hook) {
       row["ph"] = "i";
       row["s"] = "t";

@@ -49,6 +49,14 @@ std::string knownAndNew(const CampaignSummary& summary) {
   return known.empty() ? fresh : plural(known.size(), "known issue") + " and " + fresh;
 }
 
+// What is rare must not look as if it had never been.
+std::string percentage(uint64_t count, uint64_t of) {
+  if (count == 0 || of == 0) return "0";
+  return 100 * count >= of
+             ? std::to_string(100 * count / of)
+             : fmt::format("{:.2g}", 100.0 * static_cast<double>(count) / static_cast<double>(of));
+}
+
 }  // namespace
 
 std::string progressText(const CampaignProgress& progress) {
@@ -111,13 +119,14 @@ void printShares(const Console& console, const CampaignSummary& summary) {
   std::string counted;
   for (const auto& [name, share] : summary.lane_shares) {
     counted += fmt::format("{} {}{}{}%", counted.empty() ? "" : ",", name, kUnbroken,
-                           share.of != 0 ? 100 * share.hits / share.of : 0);
+                           percentage(share.hits, share.of));
   }
   std::stable_sort(traits.begin(), traits.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text;
   for (const auto& [trait, count] : traits) {
-    text += fmt::format("{} {}{}{}%", text.empty() ? "" : ",", trait, kUnbroken, 100 * count / summary.cases);
+    text += fmt::format("{} {}{}{}%", text.empty() ? "" : ",", trait, kUnbroken,
+                        percentage(count, summary.cases));
   }
   console.paragraph("Shares of the cases:" + text);
   if (!counted.empty()) console.paragraph("Shares counted by lanes:" + counted);

@@ -72,9 +72,16 @@ std::vector<Json> kinds() {
 }
 
 std::vector<Json> hooks() {
-  return {row("tensor", "a hook on the gradient of a tensor, before it is accumulated"),
-          row("retain_grad", "keeps the gradient of a value that is no leaf"),
-          row("post_accumulate", "after the gradient of a leaf was accumulated")};
+  std::vector<Json> rows = {
+#define FAULTLINE_HOOK(Name, word, help) row(word, help),
+#include "generators/case/hooks.def"
+  };
+  std::vector<Json> actions = {
+#define FAULTLINE_HOOK_ACTION(Name, word, fits, help) row(word, std::string("that ") + help),
+#include "generators/case/hooks.def"
+  };
+  rows.insert(rows.end(), actions.begin() + 1, actions.end());  // the first does nothing
+  return rows;
 }
 
 std::vector<Json> breaks() {

@@ -27,11 +27,11 @@ struct ShowFlags {
 };
 
 std::string hookText(const HookSpec& hook, const torch::jit::Graph& graph) {
-  static constexpr const char* kWords[] = {"tensor", "retain_grad", "post_accumulate"};
   const std::string on = !hook.seam.empty()                   ? hook.seam
                          : hook.input < graph.inputs().size() ? "%" + graph.inputs()[hook.input]->debugName()
                                                               : fmt::format("input {}", hook.input);
-  return fmt::format("{} on {}", kWords[static_cast<size_t>(hook.kind)], on);
+  const std::string text = fmt::format("{} on {}", hookWord(hook.kind), on);
+  return hook.action == HookAction::Log ? text : fmt::format("{}: {}", text, hookWord(hook.action));
 }
 
 std::string expectationText(const Expectation& expectation) {

@@ -32,14 +32,28 @@ struct CaseRun {
   bool operator==(const CaseRun&) const = default;
 };
 
-enum class HookKind { Tensor, RetainGrad, PostAccumulate };
+enum class HookKind {
+#define FAULTLINE_HOOK(Name, word, help) Name,
+#include "generators/case/hooks.def"
+};
+
+enum class HookAction {
+#define FAULTLINE_HOOK_ACTION(Name, word, fits, help) Name,
+#include "generators/case/hooks.def"
+};
 
 struct HookSpec {
   HookKind kind = HookKind::Tensor;
   size_t input = 0;  // graph input it sits on, or …
   std::string seam;  // … the op name of the value, when not empty
+  HookAction action = HookAction::Log;
   bool operator==(const HookSpec&) const = default;
 };
+const char* hookWord(HookKind kind);                     // "tensor", a row of hooks.def
+const char* hookWord(HookAction action);                 // "replace"; "" for Log
+bool fitsHook(HookAction action, const HookSpec& hook);  // whatever its own action is
+const std::vector<HookKind>& allHookKinds();
+const std::vector<HookAction>& allHookActions();
 
 // What is done to the graph. Directives without an actor yet are kept: the lanes answer
 // Skip(plan_unsupported).

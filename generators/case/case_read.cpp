@@ -230,17 +230,34 @@ class CaseReader {
     return {};
   }
 
+  // Refuses with what would fit.
+  static Result<void> readHookAction(std::string_view word, HookSpec& hook) {
+    std::string fitting;
+    for (HookAction action : allHookActions()) {
+      if (action == HookAction::Log || !fitsHook(action, hook)) continue;
+      fitting += (fitting.empty() ? "" : ", ") + std::string(hookWord(action));
+      if (word == hookWord(action)) hook.action = action;
+    }
+    if (hook.action != HookAction::Log) return {};
+    return fail(ErrorKind::Syntax, fitting.empty() ? "the end of the line" : "one of " + fitting);
+  }
+
   Result<void> readHook(Scanner& line) {
     HookSpec hook;
     Scanner begin = line;
     std::string_view kind = line.word();
     bool found = false;
-    for (HookKind candidate : {HookKind::Tensor, HookKind::RetainGrad, HookKind::PostAccumulate}) {
+    std::string known;
+    for (HookKind candidate : allHookKinds()) {
+      known += (known.empty()                        ? ""
+                : candidate == allHookKinds().back() ? " or "
+                                                     : ", ") +
+               std::string(hookWord(candidate));
       if (kind != hookWord(candidate)) continue;
       hook.kind = candidate;
       found = true;
     }
-    if (!found) return begin.expected("tensor, retain_grad or post_accumulate");
+    if (!found) return begin.expected(known);
     line.skipBlanks();
     Scanner on = line;
     std::string_view where = line.word();
@@ -257,6 +274,11 @@ class CaseReader {
       if (hook.seam.empty()) return line.expected("the name of an op");
     } else {
       return on.expected("'input N' or 'seam NAME'");
+    }
+    line.skipBlanks();
+    if (!line.atEnd() && line.peek() != '#') {
+      Scanner action = line;
+      if (auto read = readHookAction(line.word(), hook); !read) return action.expected(read.error().message);
     }
     case_.plan.hooks.push_back(std::move(hook));
     places_.hooks.push_back(line_);

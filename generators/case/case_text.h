@@ -16,6 +16,4 @@ struct CasePlaces {
 // Refuses what the graph contradicts: inputs that do not fit, hooks and backward phases of what is not there.
 Result<void> checkCase(const Case& c, const CasePlaces& places);
 
-const char* hookWord(HookKind kind);
-
 }  // namespace faultline

@@ -48,8 +48,10 @@ std::string writePlan(const Plan& plan) {
   if (plan.profile != usual.profile) out += fmt::format("profile: {}\n", plan.profile);
   if (plan.breaks != usual.breaks) out += fmt::format("breaks: {}\n", plan.breaks);
   for (const HookSpec& hook : plan.hooks) {
-    out += fmt::format("hook: {} {}\n", hookWord(hook.kind),
-                       hook.seam.empty() ? fmt::format("input {}", hook.input) : "seam " + hook.seam);
+    const std::string action =
+        hook.action == HookAction::Log ? "" : fmt::format(" {}", hookWord(hook.action));
+    out += fmt::format("hook: {} {}{}\n", hookWord(hook.kind),
+                       hook.seam.empty() ? fmt::format("input {}", hook.input) : "seam " + hook.seam, action);
   }
   if (!plan.passes.empty()) out += fmt::format("passes: {}\n", fmt::join(plan.passes, " "));
   if (plan.ranks != usual.ranks) out += fmt::format("ranks: {}\n", plan.ranks);
@@ -57,18 +59,6 @@ std::string writePlan(const Plan& plan) {
 }
 
 }  // namespace
-
-const char* hookWord(HookKind kind) {
-  switch (kind) {
-    case HookKind::Tensor:
-      return "tensor";
-    case HookKind::RetainGrad:
-      return "retain_grad";
-    case HookKind::PostAccumulate:
-      return "post_accumulate";
-  }
-  FAULTLINE_CHECK(false, "a hook of no kind");
-}
 
 std::string writeCase(const Case& c) {
   FAULTLINE_CHECK(c.graph != nullptr, "a case without a graph");

@@ -1,5 +1,7 @@
 #include <set>
+#include <sstream>
 
+#include "faultline/ir.h"
 #include "generators/generate/generate.h"
 #include "generators/ops/op_row.h"
 
@@ -100,6 +102,28 @@ void addFlips(const Case& c, std::set<std::string>& traits) {
   }
 }
 
+std::vector<std::string> wordsOfBreaks(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+void addBreaks(const Case& c, std::set<std::string>& traits) {
+  std::vector<std::string> words = wordsOfBreaks(c.plan.breaks);
+  if (!words.empty() && words[0] == "inside") {
+    traits.insert("breaks:inside_blocks");
+    words.erase(words.begin());
+  }
+  if (words.empty()) return;
+  traits.insert("breaks:" + words[0]);
+  const NodeNames names(*c.graph);
+  for (size_t i = 1; words[0] == "after" && i < words.size(); ++i) {
+    const Node* node = names.find(words[i]);
+    if (node != nullptr && node->owningBlock() != c.graph->block()) traits.insert("breaks:inside_blocks");
+  }
+}
+
 }  // namespace
 
 std::set<std::string> caseTraits(const Case& c) {
@@ -118,14 +142,13 @@ std::set<std::string> caseTraits(const Case& c) {
   if (c.graph->outputs().size() > 1) traits.insert("many_returns");
   if (c.plan.breaks != "none") {
     traits.insert("breaks");
-    traits.insert("breaks:" + c.plan.breaks.substr(0, c.plan.breaks.find(' ')));
+    addBreaks(c, traits);
   }
   for (const HookSpec& hook : c.plan.hooks) {
     traits.insert("hooks");
     if (!hook.seam.empty()) traits.insert("hook:seam");
-    traits.insert(hook.kind == HookKind::Tensor       ? "hook:tensor"
-                  : hook.kind == HookKind::RetainGrad ? "hook:retain_grad"
-                                                      : "hook:post_accumulate");
+    traits.insert(std::string("hook:") + hookWord(hook.kind));
+    if (hook.action != HookAction::Log) traits.insert(std::string("hook:") + hookWord(hook.action));
   }
   if (c.plan.profile != "none") traits.insert("profile");
   return traits;

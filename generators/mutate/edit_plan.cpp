@@ -106,7 +106,7 @@ bool changeHooks(Draft& draft) {
   } else {
     std::vector<HookSpec> fitting;
     for (size_t input = 0; input < draft.graph().inputs().size(); ++input) {
-      for (HookKind kind : {HookKind::Tensor, HookKind::PostAccumulate, HookKind::RetainGrad}) {
+      for (HookKind kind : allHookKinds()) {
         if (mayBeHooked(draft.c, {kind, input, ""})) fitting.push_back({kind, input, ""});
       }
     }

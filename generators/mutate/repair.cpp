@@ -103,7 +103,9 @@ bool mayBeHooked(const Case& c, const HookSpec& hook) {
   return std::all_of(c.runs.begin(), c.runs.end(), [&](const CaseRun& run) {
     if (hook.input >= run.inputs.size()) return false;
     const InputSpec& spec = run.inputs[hook.input];
-    bool kind = hook.kind == HookKind::Tensor || spec.leaf == (hook.kind == HookKind::PostAccumulate);
+    bool kind = hook.kind == HookKind::PostAccumulate ? spec.leaf
+                : hook.kind == HookKind::RetainGrad   ? !spec.leaf
+                                                      : true;
     return spec.kind == InputSpec::Kind::Tensor && spec.requires_grad && kind;
   });
 }

@@ -1,5 +1,7 @@
 // The graph-break compiler, in its two forms: its own runtime, and the stitched graph in the stock
 // interpreter.
+#include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -16,20 +18,30 @@ namespace {
 // Pieces whose backward began since it was last asked, read off the compiled graph's timeline.
 class BackwardBeginnings {
  public:
+  // Right after a forward on a timeline that was empty before.
   explicit BackwardBeginnings(const CompiledGraph& compiled) : compiled_(&compiled) { (*this)(); }
-  std::vector<int> operator()() {
-    std::vector<int> pieces;
+  std::vector<HookLog::Beginning> operator()() {
+    std::vector<HookLog::Beginning> pieces;
     for (const TimelineEvent& event : compiled_->timeline().events()) {
       if (event.seq < next_) continue;
       next_ = event.seq + 1;
-      if (event.what == TimelineEvent::What::Backward) pieces.push_back(event.piece);
+      if (event.what == TimelineEvent::What::Forward) {
+        executions_.emplace(event.seq, static_cast<int>(executed_.size()));
+        executed_.push_back(event.piece);
+      } else if (event.what == TimelineEvent::What::Backward) {
+        const auto of = executions_.find(event.forward);
+        pieces.push_back({event.piece, of == executions_.end() ? -1 : of->second});
+      }
     }
     return pieces;
   }
+  const std::vector<int>& executed() const { return executed_; }
 
  private:
   const CompiledGraph* compiled_;
   uint64_t next_ = 0;
+  std::map<uint64_t, int> executions_;  // by the event of the forward
+  std::vector<int> executed_;
 };
 
 // Constants, what only packs values up or takes them apart, and switches of grad mode are no ops.
@@ -82,6 +94,21 @@ void countCompiledOps(const torch::jit::Graph& graph, const CompiledGraph& compi
   trace.shares.push_back(all);
 }
 
+// How many plans refuse a cut for each reason, and cut inside blocks.
+void countShares(const BreakPlan& plan, Trace& trace) {
+  static const std::vector<std::string> codes = {
+#define FAULTLINE_BREAK(code, sentence) #code,
+#include "engine/graph_break/breaks.def"
+#undef FAULTLINE_BREAK
+  };
+  for (const std::string& code : codes) {
+    const bool any = std::any_of(plan.refused.begin(), plan.refused.end(),
+                                 [&](const RefusedCut& cut) { return cut.code == code; });
+    trace.shares.push_back({"refused:" + code, any ? 1u : 0u, 1});
+  }
+  trace.shares.push_back({"pieces_inside_blocks", plan.opened.empty() ? 0u : 1u, 1});
+}
+
 // What both forms need: the plan of the case carried out. nullopt with Trace::skip set when it cannot be.
 std::optional<CompiledGraph> compileCase(const Case& c, PreparedCase& prepared, Trace& trace) {
   auto policy = readBreakPolicy(c, prepared);
@@ -96,6 +123,7 @@ std::optional<CompiledGraph> compileCase(const Case& c, PreparedCase& prepared, 
     return std::nullopt;
   }
   for (const RefusedCut& cut : plan->refused) trace.refused_cuts.push_back(cut.at + ": " + cut.reason);
+  countShares(*plan, trace);
   auto compiled = compile(prepared.graph, *plan);
   if (!compiled) {
     trace.skip = "compile_refused";
@@ -115,32 +143,45 @@ class BrokenProgram : public LaneProgram {
     for (const SeamHook& hook : prepared.seam_hooks) {
       const std::string name = names.of(hook.producer);
       // The compiled graph outlives a run, its hooks too: they report to the run at hand.
-      auto done = compiled_.onSeam(name, [this, hook](const at::Tensor& grad) {
-        if (log_ && hook.kind == HookKind::Tensor) log_->add(HookTrace::Kind::Tensor, hook.seam, grad);
-        return at::Tensor();
-      });
+      auto done = compiled_.onSeam(name, [this, hook](const at::Tensor& grad) { return fire(hook, grad); });
       if (!done) {
         trace.refused_cuts.push_back(fmt::format("hook {}: {}", hook.seam, done.error().message));
-      } else if (hook.kind == HookKind::RetainGrad) {
-        retained_.emplace_back(hook.seam, name);
+      } else if (hook.kind != HookKind::Tensor && hook.kind != HookKind::BackwardEnd) {
+        on_values_.emplace_back(hook, name);
       }
     }
   }
 
-  void run(torch::jit::Stack& stack) override { compiled_.run(stack); }
+  void run(torch::jit::Stack& stack) override {
+    compiled_.timeline().clear();
+    compiled_.run(stack);
+  }
 
   void afterForward(HookSite& site) override {
-    log_ = site.log;
-    for (const auto& [on, name] : retained_) {
-      installHook(HookKind::RetainGrad, on, compiled_.seam(name), site);
+    for (const auto& [hook, name] : on_values_) {
+      for (const at::Tensor& value : compiled_.seamValues(name)) {
+        installHook(hook.kind, hook.action, hook.seam, value, site,
+                    site.seamAct(hook.kind, hook.action, hook.seam));
+      }
     }
-    site.log->setPieceSource(BackwardBeginnings(compiled_));
+    site_ = &site;
+    BackwardBeginnings beginnings(compiled_);
+    site.executed = beginnings.executed();
+    site.log->setPieceSource(std::move(beginnings));
   }
 
  private:
+  at::Tensor fire(const SeamHook& hook, const at::Tensor& grad) {
+    if (hook.kind != HookKind::Tensor && hook.kind != HookKind::BackwardEnd) return {};
+    const std::shared_ptr<HookAct> act = site_->seamAct(hook.kind, hook.action, hook.seam);
+    if (hook.kind == HookKind::Tensor) return act->fire(grad);
+    queueEnd(act, at::Tensor());
+    return {};
+  }
+
   CompiledGraph compiled_;
-  std::shared_ptr<HookLog> log_;
-  std::vector<std::pair<std::string, std::string>> retained_;  // as logged, as the compiled graph calls it
+  HookSite* site_ = nullptr;  // of the run at hand, whose backwards come before the next run
+  std::vector<std::pair<SeamHook, std::string>> on_values_;  // and what the compiled graph calls the seam
 };
 
 class BrokenLane : public ProgramLane {

@@ -97,6 +97,7 @@ class RunExecution {
   void backward(const BackwardSpec& spec, PhaseTrace& trace);
   void runBackward(const std::vector<FoundTensor>& from, bool create_graph);
   std::vector<FoundTensor> gradients(const std::vector<Watched>& watched) const;
+  void observeGradients(PhaseTrace& trace) const;
   void clearGradients();
 
   const CaseRun& run_;
@@ -143,7 +144,7 @@ void RunExecution::installHooks() {
   for (const HookSpec& hook : prepared_.input_hooks) {
     const std::string on = "in" + std::to_string(hook.input);
     if (hook.input < values_.size() && values_[hook.input].isTensor()) {
-      installHook(hook.kind, on, values_[hook.input].toTensor(), site_);
+      installHook(hook.kind, hook.action, on, values_[hook.input].toTensor(), site_);
     }
   }
 }
@@ -167,6 +168,7 @@ PhaseTrace RunExecution::phase(PhaseTrace::Kind kind, int backward, bool grad_mo
   }
   c10::GradMode::set_enabled(mode_before);
   if (!trace.error) logRetained(site_);
+  forgetRetained(site_);
   trace.hooks = site_.log->take();
   return trace;
 }
@@ -227,13 +229,22 @@ void RunExecution::backward(const BackwardSpec& spec, PhaseTrace& trace) {
   for (const FoundTensor& output : outputs_) {
     if (spec.kind != BackwardSpec::Kind::Output || output.position == spec.output) from.push_back(output);
   }
-  runBackward(from, spec.kind == BackwardSpec::Kind::Double);
+  try {
+    runBackward(from, spec.kind == BackwardSpec::Kind::Double);
+  } catch (...) {
+    observeGradients(trace);  // what was complete by then
+    throw;
+  }
   if (spec.kind == BackwardSpec::Kind::Double) {
     const std::vector<FoundTensor> first = gradients(watched_);
     logRetained(site_);
     clearGradients();
     runBackward(first, /*create_graph=*/false);
   }
+  observeGradients(trace);
+}
+
+void RunExecution::observeGradients(PhaseTrace& trace) const {
   for (const FoundTensor& gradient : gradients(watched_)) {
     trace.gradients.push_back(observeTensor(gradient.tensor, gradient.path));
   }
@@ -244,6 +255,7 @@ RunTrace RunExecution::execute() {
   installHooks();
   trace.phases.push_back(
       phase(PhaseTrace::Kind::Forward, -1, run_.grad_mode, [&](PhaseTrace& t) { forward(t); }));
+  trace.executed = site_.executed;
   if (trace.phases.back().error) return trace;
   for (size_t k = 0; k < run_.backwards.size(); ++k) {
     const BackwardSpec& spec = run_.backwards[k];

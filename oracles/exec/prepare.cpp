@@ -93,7 +93,7 @@ Result<PreparedCase> prepareCase(const Case& c) {
       if (producer == nullptr || producer->outputs().empty() || willVanish(producer)) {
         return fail(ErrorKind::Unsupported, "no value to hook is called " + hook.seam);
       }
-      prepared.seam_hooks.push_back({hook.kind, hook.seam, producer});
+      prepared.seam_hooks.push_back({hook.kind, hook.seam, producer, hook.action});
     }
   }
   inlineSubgraphs(*prepared.graph);

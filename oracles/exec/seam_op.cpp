@@ -16,7 +16,8 @@ void runSeam(torch::jit::Stack& stack) {
   if (current_hooks == nullptr) return;
   FAULTLINE_CHECK(id < current_hooks->size(), "a seam node of another case");
   const SeamHook& hook = (*current_hooks)[id];
-  installHook(hook.kind, hook.seam, torch::jit::peek(stack, 0, 1).toTensor(), *current_site);
+  installHook(hook.kind, hook.action, hook.seam, torch::jit::peek(stack, 0, 1).toTensor(), *current_site,
+              current_site->seamAct(hook.kind, hook.action, hook.seam));
 }
 
 const torch::jit::RegisterOperators registered({torch::jit::Operator(

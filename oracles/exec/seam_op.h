@@ -18,6 +18,7 @@ struct SeamHook {
   HookKind kind = HookKind::Tensor;
   std::string seam;                      // what the log calls it
   torch::jit::Node* producer = nullptr;  // its first output
+  HookAction action = HookAction::Log;
 };
 
 // Changes the graph: later uses of each value, block returns included, are fed through the operator. Hook i

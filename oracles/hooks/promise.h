@@ -21,12 +21,17 @@ class HookPromise {
   HookPromise(const Case& c, const std::vector<PieceTrace>& pieces);
 
   struct Breach {
-    std::string rule;  // "piece_order", "parameter_early", "parameter_late", "seam_late", "seam_early"
+    std::string rule;  // "piece_order", "parameter_early", "parameter_late", "seam_late", "seam_early",
+                       // "end_early"
     std::string message;
   };
-  // `log` of a first-order backward of `run`. Adds to `comparisons` how many pairs of events were looked at.
-  std::optional<Breach> check(const CaseRun& run, const std::vector<HookTrace>& log,
-                              uint64_t& comparisons) const;
+  // `log` of a first-order backward of `run`; `executed`: RunTrace::executed. Adds to `comparisons` how many
+  // pairs of events were looked at.
+  std::optional<Breach> check(const CaseRun& run, const std::vector<int>& executed,
+                              const std::vector<HookTrace>& log, uint64_t& comparisons) const;
+  // A backward ended with the last hook of `log`: the inputs whose gradients must be complete by then.
+  std::vector<size_t> completeAt(const CaseRun& run, const std::vector<int>& executed,
+                                 const std::vector<HookTrace>& log) const;
 
  private:
   struct Parameter {
@@ -34,15 +39,24 @@ class HookPromise {
     bool returned = false;   // as it is: then a backward may begin at the parameter itself
     bool elsewhere = false;  // a use in no piece
   };
+  // A piece inside a Loop runs once per round: each is an execution of its own.
   struct Event {
-    int piece = 0;
+    int piece = 0, execution = 0;
     uint64_t seq = 0;
   };
-  std::optional<Breach> checkParameter(const Parameter& uses, const HookTrace& hook,
-                                       const std::vector<Event>& backward, uint64_t& comparisons) const;
-  std::optional<Breach> checkSeam(int producer, const HookTrace& hook, const std::vector<Event>& backward,
+  struct Pass {
+    std::vector<int> executed;  // pieces, by execution
+    std::vector<Event> backward;
+  };
+  std::map<size_t, Parameter> objectsOf(const CaseRun& run) const;
+  static std::optional<int> earliest(const Parameter& uses, const std::vector<int>& executed);
+  std::optional<Breach> checkParameter(const Parameter& uses, const HookTrace& hook, const Pass& pass,
+                                       uint64_t& comparisons) const;
+  std::optional<Breach> checkSeam(int producer, const HookTrace& hook, const Pass& pass,
                                   uint64_t& comparisons) const;
+  std::vector<int> allExecuted(const std::vector<int>& executed) const;
 
+  size_t piece_count_ = 0;
   std::vector<Parameter> parameters_;  // by graph input
   std::map<std::string, int> seams_;   // hooked value to the piece that makes it
 };

@@ -52,7 +52,14 @@ class BreakPolicy {
   // last "_" or ".".
   static BreakPolicy shards(Units units = {});
 
-  // As words: "after relu_1 mm", "balanced 4 bytes", "ddp 1048576 26214400 ddpoptimizer",
+  // The same, with cuts inside Ifs and Loops too. These are opened then: what a condition chooses and what a
+  // loop repeats runs piece by piece. `every` opens blocks of more than N ops; `kinds` and predicates (which
+  // are asked twice per op then) those that hold an op they mean; `after` and `markers` cut inside anyhow,
+  // for they say where. Other policies cannot.
+  BreakPolicy insideBlocks() const;
+  bool cutsInside() const { return inside_; }
+
+  // As words: "after relu_1 mm", "inside every 3", "balanced 4 bytes", "ddp 1048576 26214400 ddpoptimizer",
   // "shards w0+b0 w1+b1". What a case's `breaks:` says, and the command line with ':' and ',' for blanks.
   // Refuses an unknown word and arguments that cannot be meant.
   static Result<BreakPolicy> read(std::string_view words);
@@ -69,7 +76,10 @@ class BreakPolicy {
   const Units& units() const { return units_; }
 
  private:
+  static Result<BreakPolicy> readWords(const std::vector<std::string>& words);
+
   Kind kind_ = Kind::None;
+  bool inside_ = false;
   std::vector<std::string> names_;
   size_t count_ = 0;
   Weight weight_ = Weight::Ops;

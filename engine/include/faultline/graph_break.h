@@ -36,9 +36,10 @@ struct PlannedPiece {
       parameters;  // graph inputs whose gradient becomes ready here: earliest use is in this piece
   std::vector<std::string> inputs;   // names of graph inputs and of ops whose results come in
   std::vector<std::string> outputs;  // names of ops whose results go out
-  int64_t bytes = 0;                 // of the parameters; 0 where their types are not complete
-  std::string eager_reason;          // empty: ops of it can be differentiated ahead of time
-  std::vector<EagerOp> eager_ops;    // those that cannot
+  std::string block;               // "body of Loop", "then of If_1": runs as often as that does; empty: once
+  int64_t bytes = 0;               // of the parameters; 0 where their types are not complete
+  std::string eager_reason;        // empty: ops of it can be differentiated ahead of time
+  std::vector<EagerOp> eager_ops;  // those that cannot
 };
 
 struct PlannedCut {
@@ -69,7 +70,8 @@ struct BreakPlan {
   std::vector<PlannedCut> cuts;
   std::vector<RefusedCut> refused;
   std::vector<PlannedBucket> buckets;  // the first to be sent first
-  std::vector<size_t> ends;            // per piece: index behind its last top-level node
+  std::vector<std::string> opened;     // Ifs and Loops with pieces inside, by name; in no piece themselves
+  std::vector<size_t> ends;  // per piece: index behind its last node, opened blocks before their owner
 };
 
 // Refuses a policy that cannot be meant (an unknown name, N = 0, bytes of a parameter of unknown size) and a
@@ -133,8 +135,10 @@ class CompiledGraph {
   // that is no seam, or a value with a use inside the piece that makes it: a hook would see only part of its
   // gradient.
   Result<void> onSeam(const std::string& seam, SeamHook hook);
-  // The value of the last run of the calling thread; undefined before the first.
+  // The value of the last run of the calling thread, the last of several; undefined before the first.
   at::Tensor seam(const std::string& seam) const;
+  // The same, one for each time that its piece ran: pieces inside a Loop run once per round.
+  std::vector<at::Tensor> seamValues(const std::string& seam) const;
   // The autograd node of piece k in the last run of the calling thread; nullptr when nothing required grad.
   torch::autograd::Node* pieceNode(size_t k) const;
 

@@ -17,6 +17,7 @@ struct TimelineEvent {
   std::string name;     // of a hook: the parameter or seam it sits on
   double begin_us = 0;  // since the timeline was made or cleared
   double end_us = 0;    // hooks: equal to begin_us
+  uint64_t forward = 0;  // forwards: seq; backwards: seq of the forward that made their nodes
 };
 
 // Thread-safe: backward runs on autograd's threads. Keeps the newest `capacity` events, so that a training
@@ -25,7 +26,8 @@ class Timeline {
  public:
   static constexpr size_t capacity = 1 << 16;
   Timeline();
-  uint64_t begin(TimelineEvent::What what, int piece, std::string name = {});  // returns the event's seq
+  // Returns the event's seq. `forward`: of a backward, its forward's.
+  uint64_t begin(TimelineEvent::What what, int piece, uint64_t forward = 0);
   void end(
       uint64_t seq);  // may be said again: the last one counts. Never said: it ends when the next one begins
   // Belongs to the piece whose backward began last in the same backward pass, which may run inside a hook of

@@ -274,7 +274,7 @@ graph(%x : Tensor, %flag : bool):
       -> (%x)
   %d : Tensor = aten::sin(%b)
   return (%d))",
-     "after neg", "after If", "neg", "If"},
+     "kinds neg", "inside kinds neg", "neg", "If"},
     {"constant", R"(
 graph(%x : Tensor):
   %one : int = prim::Constant[value=1]()

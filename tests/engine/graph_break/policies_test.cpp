@@ -222,9 +222,11 @@ def f(x, w, n: int):
 )");
   auto graph = torch::jit::toGraphFunction(unit->get_function("f")).graph();
   const BreakPlan plan = planned(graph, BreakPolicy::markers());
-  EXPECT_EQ(piecesOf(plan), (Ops{{"mul"}, {"relu"}, {"Loop"}, {"add"}}));
+  EXPECT_EQ(piecesOf(plan), (Ops{{"mul"}, {"relu"}, {"sin"}, {"cos"}, {"add"}}));
   EXPECT_THAT(plan.cuts.at(0).reason, HasSubstr("marked in line"));
-  EXPECT_EQ(codes(plan), "inside_block@Loop>Loop ");
+  EXPECT_THAT(plan.cuts.at(2).reason, HasSubstr("marked in line"));
+  EXPECT_EQ(plan.pieces.at(2).block, "body of Loop");
+  EXPECT_EQ(codes(plan), "");
   EXPECT_THAT(refusal(BreakPolicy::markers()), HasSubstr("no op of the graph knows a line of source"));
   auto unmarked = torch::jit::compile("def f(x):\n    return x * x\n");
   auto none =
@@ -233,7 +235,7 @@ def f(x, w, n: int):
   EXPECT_THAT(none.error().message, HasSubstr("'# break'"));
 }
 
-TEST(Policies, ACutInABlockStandsBehindTheBlockInstead) {
+TEST(Policies, ACutInABlockThatWasNotNamedStandsBehindTheBlockInstead) {
   auto graph = parse(R"(
 graph(%x : Tensor, %flag : bool):
   %a : Tensor = aten::sin(%x)
@@ -245,10 +247,20 @@ graph(%x : Tensor, %flag : bool):
       -> (%a)
   %d : Tensor = aten::sin(%b)
   return (%d))");
-  const BreakPlan plan = planned(graph, BreakPolicy::after({"neg"}));
+  const BreakPlan plan = planned(graph, BreakPolicy::kinds({"neg"}));
   EXPECT_EQ(piecesOf(plan), (Ops{{"sin", "If"}, {"sin_1"}}));
   EXPECT_EQ(codes(plan), "inside_block@neg>If ");
   EXPECT_EQ(plan.cuts.at(0).reason, "nearest legal place to a cut after neg");
+  for (const BreakPolicy& policy :
+       {BreakPolicy::kinds({"neg"}).insideBlocks(), BreakPolicy::after({"neg"})}) {
+    const BreakPlan opened = planned(graph, policy);
+    EXPECT_EQ(piecesOf(opened), (Ops{{"sin"}, {"neg"}, {"sin_1"}}));
+    EXPECT_EQ(opened.pieces.at(1).block, "then of If");
+    EXPECT_EQ(codes(opened), "");
+  }
+  EXPECT_EQ(piecesOf(planned(graph, BreakPolicy::every(1).insideBlocks())), (Ops{{"sin"}, {"If"}, {"sin_1"}}))
+      << "it holds no more ops than a piece";
+  EXPECT_THAT(refusal(BreakPolicy::parameters().insideBlocks()), HasSubstr("cuts inside Ifs and Loops"));
 }
 
 TEST(Policies, AreReadFromWords) {

@@ -172,7 +172,9 @@ inline void swapPieces(std::vector<HookTrace>& hooks) {
   for (HookTrace& h : hooks) {
     if (h.kind == Kind::PieceBackward) pieces.push_back(&h);
   }
-  if (pieces.size() > 1) std::swap(pieces.front()->on, pieces.back()->on);
+  if (pieces.size() < 2) return;
+  std::swap(pieces.front()->on, pieces.back()->on);
+  std::swap(pieces.front()->execution, pieces.back()->execution);
 }
 
 inline void halveArguments(std::vector<HookTrace>& hooks) {
