@@ -135,6 +135,11 @@ std::optional<CompiledGraph> compileCase(const Case& c, PreparedCase& prepared, 
   return std::move(*compiled);
 }
 
+// Without a hook that changes what comes after it the case is another one.
+void refuseHook(const SeamHook& hook, Trace& trace) {
+  if (hook.action == HookAction::Throw || hook.action == HookAction::Replace) trace.skip = "hook_refused";
+}
+
 class BrokenProgram : public LaneProgram {
  public:
   BrokenProgram(CompiledGraph compiled, PreparedCase& prepared, Trace& trace)
@@ -145,6 +150,7 @@ class BrokenProgram : public LaneProgram {
       // The compiled graph outlives a run, its hooks too: they report to the run at hand.
       auto done = compiled_.onSeam(name, [this, hook](const at::Tensor& grad) { return fire(hook, grad); });
       if (!done) {
+        refuseHook(hook, trace);
         trace.refused_cuts.push_back(fmt::format("hook {}: {}", hook.seam, done.error().message));
       } else if (hook.kind != HookKind::Tensor && hook.kind != HookKind::BackwardEnd) {
         on_values_.emplace_back(hook, name);
@@ -216,6 +222,7 @@ class StitchedLane : public ProgramLane {
     auto compiled = compileCase(c, prepared, trace);
     if (!compiled) return nullptr;
     for (const SeamHook& hook : prepared.seam_hooks) {
+      refuseHook(hook, trace);
       trace.refused_cuts.push_back(fmt::format("hook {}: a stitched graph has no hooks on seams", hook.seam));
     }
     return std::make_unique<StitchedProgram>(compiled->stitchedGraph());

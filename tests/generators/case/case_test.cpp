@@ -303,7 +303,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"breaks_name", withGraph("breaks: after nge\nrun: float32[]\n"), 2, 1,
                 "the graph has no op 'nge' (did you mean 'neg'?)"},
         BadCase{"hook_kind", withGraph("hook: grad input 0\n"), 2, 7,
-                "tensor, retain_grad or post_accumulate"},
+                "tensor, retain_grad, post_accumulate, node_pre"},
         BadCase{"hook_on", withGraph("hook: tensor 0\n"), 2, 14, "'input N' or 'seam NAME'"},
         BadCase{"hook_input", withGraph("hook: tensor input 1\nrun: float32[]\n"), 2, 1,
                 "a hook on input 1 of a graph with 1 inputs"},
