@@ -144,10 +144,11 @@ std::vector<std::string> chooseBreaks(Case& c, Choices& choices) {
   switch (choices.weighted({12, named ? 40u : 0u, 14, 12, 16, sized ? 16u : 0u, named ? 14u : 0u})) {
     case 1:
       return chooseNames(c, choices, names);
-    case 2:
-      c.plan.breaks =
-          fmt::format("balanced {} {}", choices.between(2, 6), sized && choices.flip(40) ? "bytes" : "ops");
+    case 2: {
+      const int64_t pieces = choices.between(2, 6);
+      c.plan.breaks = fmt::format("balanced {} {}", pieces, sized && choices.flip(40) ? "bytes" : "ops");
       return {};
+    }
     case 3:
       c.plan.breaks = "parameters" + (choices.flip(40) ? chooseParameter(c, choices) : "");
       return {};
