@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <set>
+#include <unordered_map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,6 +9,7 @@
 
 #include "engine/autodiff/differentiability.h"
 #include "engine/graph_break/guarded.h"
+#include "engine/ir/walk.h"
 #include "faultline/graph_break.h"
 #include "faultline/ir.h"
 
@@ -66,7 +69,8 @@ std::string literal(const c10::IValue& value) {
 
 class TableBuilder {
  public:
-  explicit TableBuilder(const Graph& graph) : graph_(graph), names_(graph) {
+  TableBuilder(const Graph& graph, const TableNames& given) : graph_(graph), names_(graph) {
+    takeNames(given);
     for (const Value* input : graph.inputs()) {
       rows_.push_back({"placeholder", nameOf(input), nameOf(input), "()", "{}"});
     }
@@ -86,12 +90,15 @@ class TableBuilder {
     if (isConstantLike(node)) {
       return fmt::format("[{}]", fmt::join(names(node->inputs()), ", "));
     }
+    if (node == graph_.param_node() && inputs_.size() == graph_.inputs().size()) {
+      return inputs_[value->offset()];
+    }
     if (node->kind() == torch::jit::prim::Param) {
       return value->hasDebugName() && node == graph_.param_node() ? value->debugNameBase()
                                                                   : value->debugName();
     }
     const Node* piece = guardedPiece(*node);
-    const std::string& name = piece ? piece->s(torch::jit::attr::name) : names_.of(node);
+    const std::string name = piece ? piece->s(torch::jit::attr::name) : opName(node);
     return node->outputs().size() > 1 ? fmt::format("{}[{}]", name, value->offset()) : name;
   }
 
@@ -142,7 +149,7 @@ class TableBuilder {
         args.push_back(name);
       }
     }
-    Row row = {indent + "call_function", names_.of(node), schemaName(node), tuple(args),
+    Row row = {indent + "call_function", opName(node), schemaName(node), tuple(args),
                fmt::format("{{{}}}", fmt::join(kwargs, ", "))};
     if (node->hasAttribute(torch::jit::attr::Subgraph)) {
       row[0] = indent + "call_module";
@@ -156,8 +163,43 @@ class TableBuilder {
     }
   }
 
+  // Is `name` one that an op of this kind has: "linear", "linear_1"?
+  static bool isNameOf(const std::string& name, const Node* node) {
+    const std::string kind = node->kind().toUnqualString();
+    return name == kind || (name.rfind(kind + "_", 0) == 0 &&
+                            name.find_first_not_of("0123456789", kind.size() + 1) == std::string::npos);
+  }
+
+  void takeNames(const TableNames& given) {
+    inputs_ = given.inputs;
+    std::vector<std::string> left = given.ops;
+    std::set<std::string> taken(given.ops.begin(), given.ops.end());
+    forEachNode(graph_.block(), [&](const Node* node) {
+      const auto found = std::find_if(left.begin(), left.end(),
+                                      [&](const std::string& name) { return isNameOf(name, node); });
+      if (found != left.end()) {
+        ops_[node] = *found;
+        left.erase(found);
+      } else if (!given.ops.empty() && !isConstantLike(node)) {
+        // Not the name of another op of the whole graph, as far as this piece shows.
+        std::string name = names_.of(node);
+        while (!taken.insert(name).second) {
+          name += "'";
+        }
+        ops_[node] = std::move(name);
+      }
+    });
+  }
+
+  std::string opName(const Node* node) const {
+    const auto given = ops_.find(node);
+    return given == ops_.end() ? names_.of(node) : given->second;
+  }
+
   const Graph& graph_;
   NodeNames names_;
+  std::vector<std::string> inputs_;
+  std::unordered_map<const Node*, std::string> ops_;
   std::vector<Row> rows_;
 };
 
@@ -221,8 +263,8 @@ void addLine(std::string& text, const Row& cells, const std::array<size_t, 5>& w
 
 }  // namespace
 
-std::string graphTable(const Graph& graph, size_t width) {
-  const TableBuilder table(graph);
+std::string graphTable(const Graph& graph, size_t width, const TableNames& names) {
+  const TableBuilder table(graph, names);
   const auto widths = columnWidths(table.rows(), width);
   std::string text;
   Row head, rule;

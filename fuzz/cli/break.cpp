@@ -87,7 +87,7 @@ Result<ExitCode> runBreak(const BreakFlags& flags) {
   printWhatIf(console, *other_caps);
   if (compiled) {
     describeCompiled(*compiled, result);
-    printCompiled(console, *prepared->graph, *compiled);
+    printCompiled(console, *prepared->graph, *plan, *compiled);
   }
   if (run) {
     describeRun(*run, result);

@@ -47,6 +47,8 @@ Result<BreakPolicy> measured(const BreakPolicy& policy, const Case& c, const Pre
 }  // namespace
 
 void addPolicy(CLI::App& app, PolicyFlags& flags) {
+  app.add_flag("--inside", flags.inside,
+               "cut inside Ifs and Loops too, as --after does by itself: with --every, --policy kinds");
   CLI::Option* after =
       addWords(app, "--after", flags.after, "NAME,…", "cut behind this op: linear, relu_1; repeatable");
   CLI::Option* every = addCount(app, "--every", flags.every, "cut behind every N-th op")->excludes(after);
@@ -75,6 +77,7 @@ Result<BreakPolicy> policyOf(const PolicyFlags& flags, const Case& c, const Prep
   } else {
     policy = readBreakPolicy(c, prepared);
   }
+  if (policy && flags.inside) policy = policy->insideBlocks();
   if (policy && policy->kind() == BreakPolicy::Kind::Balanced &&
       policy->weight() == BreakPolicy::Weight::Time) {
     policy = measured(*policy, c, prepared);

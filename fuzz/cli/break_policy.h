@@ -15,6 +15,7 @@ class App;
 namespace faultline::cli {
 
 struct PolicyFlags {
+  bool inside = false;
   std::string policy, compat;
   std::vector<std::string> after;
   std::optional<uint64_t> every, first_bucket_bytes, bucket_bytes;

@@ -37,24 +37,42 @@ const char* eventWord(TimelineEvent::What what) {
   return "hook";
 }
 
-// "forward of 5 ops, backward of 9", for each part that has its own autograd node.
+// "5 ops forward and 9 backward", for each part that has its own autograd node; then how many run eagerly.
 std::string partsText(const CompiledPiece& piece) {
-  const auto compiled = [](const PiecePart& part) { return part.backward != nullptr; };
-  if (std::none_of(piece.parts.begin(), piece.parts.end(), compiled))
-    return "nothing in it, since nothing requires grad";
+  size_t eager = 0;
   std::vector<std::string> parts;
   for (const PiecePart& part : piece.parts) {
-    parts.push_back(part.backward == nullptr
-                        ? fmt::format("{} eager", plural(part.ops.size(), "op"))
-                        : fmt::format("forward of {}, backward of {}", plural(nodesIn(part.forward), "op"),
-                                      plural(nodesIn(part.backward), "op")));
+    if (part.backward == nullptr) {
+      eager += part.ops.size();
+      continue;
+    }
+    parts.push_back(fmt::format("{} forward and {} backward", plural(nodesIn(part.forward), "op"),
+                                nodesIn(part.backward)));
   }
-  return fmt::format("{}", fmt::join(parts, "; "));
+  if (parts.empty()) return "differentiated ahead of time: nothing in it, since nothing requires grad";
+  std::string text = "differentiated ahead of time";
+  if (parts.size() > 1) text += fmt::format(", in {} parts with an autograd node each", parts.size());
+  text += fmt::format(": {}", fmt::join(parts, "; "));
+  return eager == 0 ? text
+                    : fmt::format("{}. Between them {} eagerly", text,
+                                  eager == 1 ? "1 op runs" : fmt::format("{} ops run", eager));
 }
 
 void printEagerOps(const Console& console, const std::vector<EagerOp>& ops, size_t indent) {
   for (const EagerOp& op : ops)
     console.paragraph(fmt::format("{} runs eagerly: {}", op.op, op.reason), indent);
+}
+
+// Those that the plan did not know of.
+std::vector<EagerOp> notPlanned(const std::vector<EagerOp>& ops, const PlannedPiece& planned) {
+  std::vector<EagerOp> others;
+  for (const EagerOp& op : ops) {
+    const bool known =
+        std::any_of(planned.eager_ops.begin(), planned.eager_ops.end(),
+                    [&](const EagerOp& one) { return one.op == op.op && one.reason == op.reason; });
+    if (!known) others.push_back(op);
+  }
+  return others;
 }
 
 Json eagerOpsJson(const std::vector<EagerOp>& ops) {
@@ -74,11 +92,14 @@ void printPlan(const Console& console, const BreakPlan& plan) {
                            plural(plan.cuts.size(), "cut"), plan.refused.size()));
   for (size_t k = 0; k < plan.pieces.size(); ++k) {
     const PlannedPiece& piece = plan.pieces[k];
-    console.paragraph(fmt::format("piece {}: {}", k, words(piece.ops)), 2);
+    const std::string block = piece.block.empty() ? "" : fmt::format(" ({})", piece.block);
+    console.paragraph(fmt::format("piece {}{}: {}", k, block, words(piece.ops)), 2);
     console.paragraph(fmt::format("parameters: {} ({} bytes)", words(piece.parameters), piece.bytes), 6);
     console.paragraph("in: " + words(piece.inputs), 6);
     console.paragraph("out: " + words(piece.outputs), 6);
-    if (!piece.eager_reason.empty()) console.paragraph("eager: " + piece.eager_reason, 6);
+    if (!piece.eager_reason.empty() && piece.eager_ops.empty()) {
+      console.paragraph("eager: " + piece.eager_reason, 6);
+    }
     printEagerOps(console, piece.eager_ops, 6);
   }
   for (const PlannedCut& cut : plan.cuts)
@@ -97,19 +118,20 @@ void printPlan(const Console& console, const BreakPlan& plan) {
   }
 }
 
-void printCompiled(const Console& console, const torch::jit::Graph& original, const CompiledGraph& compiled) {
+void printCompiled(const Console& console, const torch::jit::Graph& original, const BreakPlan& plan,
+                   const CompiledGraph& compiled) {
   console.print(headline("Original graph"));
   console.print(graphTable(original, kWidth));
   for (size_t k = 0; k < compiled.pieces().size(); ++k) {
     const CompiledPiece& piece = compiled.pieces()[k];
     console.print(headline(fmt::format("Piece {}: {}", k, kindWord(piece.kind))));
     if (piece.kind == CompiledPiece::Kind::Compiled) {
-      console.paragraph("differentiated ahead of time: " + partsText(piece));
-    } else {
+      console.paragraph(partsText(piece));
+    } else if (plan.pieces[k].eager_reason != piece.reason) {
       console.paragraph("runs eagerly: " + piece.reason);
     }
-    printEagerOps(console, piece.eager_ops, 0);
-    console.print(graphTable(*piece.forward, kWidth));
+    printEagerOps(console, notPlanned(piece.eager_ops, plan.pieces[k]), 0);
+    console.print(graphTable(*piece.forward, kWidth, {plan.pieces[k].inputs, piece.ops}));
   }
   console.print(headline("Stitched graph"));
   const std::string stitched = graphTable(*compiled.stitchedGraph(), kWidth);
@@ -148,12 +170,27 @@ void printRun(const Console& console, const BreakRun& run) {
         run.hooked.size(), plural(run.hooked.size(), "parameter")));
   }
   for (const std::string& promise : run.broken_promises) console.paragraph("Hooks: " + promise);
+  if (run.hook_order.empty()) return;
+  console.line("Hooks by piece, in the order backwards ran; inside a piece the order is free:");
   for (const PieceHooks& hooks : run.hook_order) {
-    console.paragraph(fmt::format("piece {}: predicted {}; observed {}{}; {} bytes of gradients ready",
-                                  hooks.piece, words(hooks.predicted), words(hooks.observed),
-                                  hooks.as_predicted ? "" : ": NOT as predicted", hooks.bytes_ready),
-                      2);
+    console.paragraph(
+        fmt::format("piece {}: predicted {}; observed {}{}", hooks.piece, words(hooks.predicted),
+                    words(hooks.observed), hooks.as_predicted ? "" : ": NOT as predicted"),
+        2);
   }
+  console.line("Bytes of gradients ready when the hooks of a piece had fired:");
+  Table table({"after piece", "from it", "in all", "share", "eager, as many hooks"});
+  for (size_t column = 0; column < 5; ++column) table.alignRight(column);
+  int64_t before = 0;
+  const int64_t all = run.hook_order.back().bytes_ready;
+  for (const PieceHooks& hooks : run.hook_order) {
+    table.add({std::to_string(hooks.piece), std::to_string(hooks.bytes_ready - before),
+               std::to_string(hooks.bytes_ready),
+               all > 0 ? fmt::format("{}%", 100 * hooks.bytes_ready / all) : "-",
+               std::to_string(hooks.eager_bytes_ready)});
+    before = hooks.bytes_ready;
+  }
+  console.print(table.str(2));
 }
 
 Json planJson(const BreakPlan& plan) {
@@ -161,6 +198,7 @@ Json planJson(const BreakPlan& plan) {
   result["pieces"] = Json::array();
   for (const PlannedPiece& piece : plan.pieces) {
     result["pieces"].push_back({{"ops", piece.ops},
+                                {"block", piece.block},
                                 {"parameters", piece.parameters},
                                 {"bytes", piece.bytes},
                                 {"kind", piece.eager_reason.empty() ? "compiled" : "eager"},
@@ -228,7 +266,8 @@ void describeRun(const BreakRun& run, Json& result) {
                                     {"predicted", hooks.predicted},
                                     {"observed", hooks.observed},
                                     {"as_predicted", hooks.as_predicted},
-                                    {"bytes_ready", hooks.bytes_ready}});
+                                    {"bytes_ready", hooks.bytes_ready},
+                                    {"eager_bytes_ready", hooks.eager_bytes_ready}});
   }
 }
 

@@ -9,7 +9,8 @@ namespace faultline::cli {
 
 void printPlan(const Console& console, const BreakPlan& plan);
 // The original, each piece and the stitched graph as tables, each with what became of it.
-void printCompiled(const Console& console, const torch::jit::Graph& original, const CompiledGraph& compiled);
+void printCompiled(const Console& console, const torch::jit::Graph& original, const BreakPlan& plan,
+                   const CompiledGraph& compiled);
 void printRun(const Console& console, const BreakRun& run);
 
 Json planJson(const BreakPlan& plan);                                // "faultline.break/1", pieces as planned

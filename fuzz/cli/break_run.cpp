@@ -33,6 +33,7 @@ struct Side {
   Stack inputs;
   std::vector<Parameter> parameters;    // leaves that require grad
   std::map<std::string, size_t> fired;  // calls of the hook of each
+  std::vector<std::string> order;       // of these
   std::vector<FoundTensor> outputs;
   at::Tensor loss;  // undefined: no floating-point output
 };
@@ -127,10 +128,10 @@ void compareSides(const Side& eager, const Side& broken, const NumericProfile& p
 // faultline/graph_break.h promises: every hook of a parameter of piece k fires as often as in eager (the
 // program may run backwards of its own), after k's backward has begun and before that of any earlier piece.
 void checkPromises(const BreakPlan& plan, const Side& eager, const Side& broken, BreakRun& result) {
-  std::map<int, uint64_t> begins;
+  std::map<int, uint64_t> first;  // forward of each piece: the gradient is whole when that has run backward
   std::map<std::string, std::vector<uint64_t>> fired;
   for (const TimelineEvent& event : result.events) {
-    if (event.what == TimelineEvent::What::Backward) begins.emplace(event.piece, event.seq);
+    if (event.what == TimelineEvent::What::Forward) first.emplace(event.piece, event.seq);
     if (event.what == TimelineEvent::What::Hook) fired[event.name].push_back(event.seq);
   }
   for (const Parameter& parameter : broken.parameters) {
@@ -143,15 +144,18 @@ void checkPromises(const BreakPlan& plan, const Side& eager, const Side& broken,
     }
   }
   for (size_t k = 0; k < plan.pieces.size(); ++k) {
+    const auto own = first.find(static_cast<int>(k));
+    if (own == first.end()) continue;  // of a block that did not run
     for (const std::string& parameter : plan.pieces[k].parameters) {
       for (const uint64_t seq : fired[parameter]) {
-        for (const auto& [piece, begin] : begins) {
-          const bool early = static_cast<size_t>(piece) == k && seq < begin;
-          const bool late = static_cast<size_t>(piece) < k && seq > begin;
+        for (const TimelineEvent& event : result.events) {
+          if (event.what != TimelineEvent::What::Backward) continue;
+          const bool early = event.forward == own->second && seq < event.seq;
+          const bool late = event.forward < own->second && seq > event.seq;
           if (!early && !late) continue;
           result.broken_promises.push_back(
               fmt::format("the hook of {} (piece {}) fired {} the backward of piece {}", parameter, k,
-                          early ? "before" : "after", piece));
+                          early ? "before" : "after", event.piece));
         }
       }
     }
@@ -159,10 +163,14 @@ void checkPromises(const BreakPlan& plan, const Side& eager, const Side& broken,
 }
 
 // By piece, since inside one the order is free: autograd's queue decides it.
-void compareHookOrder(const BreakPlan& plan, const Side& broken, BreakRun& result) {
+void compareHookOrder(const BreakPlan& plan, const Side& eager, const Side& broken, BreakRun& result) {
   std::map<std::string, const at::Tensor*> tensors;
   for (const Parameter& parameter : broken.parameters) tensors[parameter.name] = &parameter.tensor;
-  int64_t bytes = 0;
+  const auto bytesOf = [&](const std::string& name) {
+    return tensors.count(name) ? static_cast<int64_t>(tensors[name]->nbytes()) : 0;
+  };
+  int64_t bytes = 0, eager_bytes = 0;
+  size_t hooks_fired = 0;
   for (const TimelineEvent& event : result.events) {
     const bool hook = event.what == TimelineEvent::What::Hook;
     if (!hook && event.what != TimelineEvent::What::Backward) continue;
@@ -182,9 +190,12 @@ void compareHookOrder(const BreakPlan& plan, const Side& broken, BreakRun& resul
     }
     if (hook) {
       at->observed.push_back(event.name);
-      bytes += tensors.count(event.name) ? static_cast<int64_t>(tensors[event.name]->nbytes()) : 0;
+      bytes += bytesOf(event.name);
+      eager_bytes += hooks_fired < eager.order.size() ? bytesOf(eager.order[hooks_fired]) : 0;
+      ++hooks_fired;
     }
     at->bytes_ready = bytes;
+    at->eager_bytes_ready = eager_bytes;
   }
   for (PieceHooks& hooks : result.hook_order) {
     hooks.as_predicted = std::is_permutation(hooks.predicted.begin(), hooks.predicted.end(),
@@ -200,7 +211,10 @@ Result<BreakRun> runBroken(const CompiledGraph& compiled, const BreakPlan& plan,
   if (!eager) return tl::make_unexpected(eager.error());
   BreakRun result;
   for (const Parameter& parameter : eager->parameters) {
-    parameter.tensor.register_hook([&times = eager->fired[parameter.name]](const at::Tensor&) { ++times; });
+    parameter.tensor.register_hook([&side = *eager, name = parameter.name](const at::Tensor&) {
+      ++side.fired[name];
+      side.order.push_back(name);
+    });
   }
   try {
     torch::jit::Code code(graph->copy(), "eager");
@@ -228,7 +242,7 @@ Result<BreakRun> runBroken(const CompiledGraph& compiled, const BreakPlan& plan,
   if (!result.error.empty()) return result;
   compareSides(*eager, *broken, numericProfile(*graph), result);
   checkPromises(plan, *eager, *broken, result);
-  compareHookOrder(plan, *broken, result);
+  compareHookOrder(plan, *eager, *broken, result);
   return result;
 }
 

@@ -40,8 +40,8 @@ Result<std::vector<OtherCap>> whatIf(const std::vector<std::string>& caps, const
 
 void printWhatIf(const Console& console, const std::vector<OtherCap>& caps) {
   if (caps.empty()) return;
-  console.line("\nWhat if a bucket were full at other sizes:");
-  Table table({"bucket bytes", "buckets", "pieces", "largest", "first", "last"});
+  console.line("\nWhat if buckets behind the first were full at another size (all sizes in bytes):");
+  Table table({"full at", "buckets", "pieces", "largest", "sent first", "sent last"});
   for (size_t column = 0; column < 6; ++column) table.alignRight(column);
   for (const OtherCap& cap : caps) {
     const auto& buckets = cap.plan.buckets;

@@ -192,6 +192,7 @@ void installHook(HookKind kind, HookAction action, const std::string& on, const 
     case HookKind::NodePre:
     case HookKind::NodePost: {
       const torch::autograd::Edge edge = torch::autograd::impl::gradient_edge(value);
+      if (!edge.function) break;  // made without grad mode, whatever its flag says
       if (value.is_leaf()) site.accumulators.push_back(edge.function);
       if (kind == HookKind::NodePre) {
         edge.function->add_pre_hook(std::make_unique<LogNodePre>(act, edge.input_nr));

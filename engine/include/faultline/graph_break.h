@@ -157,6 +157,12 @@ Result<CompiledGraph> compile(std::shared_ptr<Graph> graph, const BreakPlan& pla
 // opcode / name / target / args / kwargs, as torch.fx's print_tabular: inputs as "placeholder", ops as
 // "call_function", pieces as "call_module" (without the check that guards them), the return as "output".
 // Columns are padded; long cells wrap at `width`.
-std::string graphTable(const Graph& graph, size_t width = 80);
+//
+// `names`: what a piece's inputs and ops are called in the graph it is of; ops are matched in order by kind,
+// and what has no name there gets one of its own.
+struct TableNames {
+  std::vector<std::string> inputs, ops;
+};
+std::string graphTable(const Graph& graph, size_t width = 80, const TableNames& names = {});
 
 }  // namespace faultline

@@ -1,5 +1,7 @@
 // Every kind of hook that C++ PyTorch has, on parameters, inputs, seams and pieces of a broken graph, next to
 // the same on the graph in the interpreter.
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/engine.h>
@@ -371,6 +373,48 @@ TEST(Hooks, UnderCreateGraphTheSecondPassHasEagersCountsAndGradients) {
     return text + number(in.w[0].grad()) + " " + number(in.w[1].grad()) + " " + number(in.w[2].grad());
   };
   expectAsEager(train);
+}
+
+// How many gradients are ready at any time: at the end of each piece the very ones that eager has by then.
+TEST(Hooks, GradientsAreReadyAsEarlyAsInEagerWithinOnePiece) {
+  std::string ir = "graph(%x : Tensor";
+  constexpr size_t layers = 12;
+  for (size_t i = 0; i < layers; ++i) {
+    ir += fmt::format(", %w{} : Tensor", i);
+  }
+  ir += "):\n";
+  std::string last = "x";
+  for (size_t i = 0; i < layers; ++i) {
+    ir += fmt::format("  %a{0} : Tensor = aten::mul(%{1}, %w{0})\n  %h{0} : Tensor = aten::tanh(%a{0})\n", i,
+                      last);
+    last = fmt::format("h{}", i);
+  }
+  auto graph = parse(ir + "  return (%" + last + ")");
+  auto orderOf = [](const Runner& run) {
+    std::vector<size_t> order;
+    torch::jit::Stack stack{values({4}, 1)};
+    for (size_t i = 0; i < layers; ++i) {
+      stack.push_back(leaf({4}, static_cast<int64_t>(i) + 2));
+      stack.back().toTensor().register_hook([&order, i](const at::Tensor&) { order.push_back(i); });
+    }
+    run(stack);
+    backwardFrom(stack[0].toTensor());
+    return order;
+  };
+  const std::vector<size_t> eager = orderOf(interpreter(graph));
+  ASSERT_EQ(eager.size(), layers);
+  for (size_t ops : {2u, 4u, 6u, 8u}) {
+    auto compiled = compile(graph, *planBreaks(*graph, BreakPolicy::every(ops)));
+    ASSERT_TRUE(compiled);
+    const std::vector<size_t> broken = orderOf(lean(*compiled));
+    ASSERT_EQ(broken.size(), layers);
+    const size_t in_piece = ops / 2, in_last = (layers - 1) % in_piece + 1;
+    for (size_t ready = in_last; ready <= layers; ready += in_piece) {
+      const std::set<size_t> here(broken.begin(), broken.begin() + static_cast<std::ptrdiff_t>(ready));
+      const std::set<size_t> there(eager.begin(), eager.begin() + static_cast<std::ptrdiff_t>(ready));
+      EXPECT_EQ(here, there) << ops << " ops a piece, " << ready << " gradients";
+    }
+  }
 }
 
 }  // namespace
