@@ -275,6 +275,12 @@ class Compiler {
               "stand before its whole piece",
               name);
         }
+        if (seam.refusal.empty() && mayBeAnotherValue(value)) {
+          seam.refusal = fmt::format(
+              "'{}' may be the same tensor as a value that is used elsewhere: a hook on it would see only the "
+              "part of its gradient that comes by this name",
+              name);
+        }
         bool crosses = false;
         for (const auto& use : value->uses()) {
           if (use.user == work_->graph->return_node()) {

@@ -7,6 +7,7 @@
 #include <torch/csrc/jit/runtime/operator.h>
 
 #include "engine/autodiff/differentiability.h"
+#include "engine/profile/effects.h"
 
 namespace faultline {
 
@@ -111,6 +112,47 @@ std::string barrierReason(const WorkingCopy& work, const Node* node) {
     }
   }
   return reason;
+}
+
+bool mayBeAnotherValue(const Value* value) {
+  profile::Effects effects;
+  std::vector<const Value*> pending{value};
+  // What it may be has no name of its own if nobody else uses it.
+  const auto isUsedElsewhere = [&](const Value* same) {
+    pending.push_back(same);
+    return same->uses().size() > 1;
+  };
+  while (!pending.empty()) {
+    const Value* given = pending.back();
+    pending.pop_back();
+    const Node* node = given->node();
+    const size_t result = given->offset();
+    if (node->kind() == prim::If || node->kind() == prim::Loop) {
+      const bool loop = node->kind() == prim::Loop;
+      for (const Block* block : node->blocks()) {
+        const Value* output = block->outputs()[result + (loop ? 1 : 0)];
+        if (output->node()->owningBlock() != block || isUsedElsewhere(output)) return true;
+      }
+      if (loop && isUsedElsewhere(node->input(result + 2))) return true;
+      continue;
+    }
+    if (node->kind().is_prim() || !node->maybeSchema()) return true;
+    const profile::OpEffect& effect = effects.of(node);
+    if (effect.opaque) return true;
+    if (result >= effect.results.size()) continue;
+    switch (effect.results[result].kind) {
+      case profile::ResultKind::Self:
+      case profile::ResultKind::MaybeSelf:
+        if (isUsedElsewhere(node->input(effect.results[result].operand))) return true;
+        break;
+      case profile::ResultKind::Anything:
+      case profile::ResultKind::Elements:
+        return true;
+      default:
+        break;
+    }
+  }
+  return false;
 }
 
 WrittenMemory::WrittenMemory(const WorkingCopy& work) {

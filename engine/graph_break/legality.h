@@ -13,6 +13,10 @@ namespace faultline {
 // effects that are not known. Nothing is moved across it. Empty: it is none.
 std::string barrierReason(const WorkingCopy& work, const Node* node);
 
+// Whether a value may be the very tensor that another value is: an element of a list, what an arm hands
+// through, what an op gives back. A hook on it is a hook on both.
+bool mayBeAnotherValue(const Value* value);
+
 // Which values may share memory with something that the graph writes in place. Told from the graph alone:
 // views, ops that may give back their argument, containers, blocks; inputs may all be one object.
 class WrittenMemory {

@@ -208,7 +208,7 @@ std::vector<FoundTensor> RunExecution::gradients(const std::vector<Watched>& wat
   std::vector<FoundTensor> found = {};
   for (const Watched& input : watched) {
     found.push_back(input.found);
-    found.back().tensor = input.captured ? *input.captured : input.found.tensor.grad();
+    found.back().tensor = input.captured ? *input.captured : gradientOf(input.found.tensor);
   }
   return found;
 }

@@ -23,7 +23,7 @@ class LogPostAccumulate : public torch::autograd::PostAccumulateGradHook {
       : act_(std::move(act)), add_another_(std::move(add_another)), before_(std::move(before)) {}
   void operator()(const torch::autograd::Variable& tensor) override {
     if (before_) (*before_)(tensor);
-    const at::Tensor replaced = act_->fire(tensor.grad());
+    const at::Tensor replaced = act_->fire(gradientOf(tensor));
     if (replaced.defined()) tensor.mutable_grad() = replaced;
     if (act_->doesFirst(HookAction::Register)) add_another_(tensor);
   }
@@ -162,7 +162,7 @@ void queueEnd(const std::shared_ptr<HookAct>& act, const at::Tensor& value) {
   const WeakTensor weak(value.defined() ? value.getIntrusivePtr() : at::Tensor().getIntrusivePtr());
   torch::autograd::Engine::get_default_engine().queue_callback([act, weak] {
     const at::Tensor tensor = locked(weak);
-    act->fire(tensor.defined() && tensor.is_leaf() ? tensor.grad() : at::Tensor());
+    act->fire(tensor.defined() && tensor.is_leaf() ? gradientOf(tensor) : at::Tensor());
   });
 }
 

@@ -75,6 +75,13 @@ int Identities::objectOf(const at::Tensor& t) {
   return t.defined() ? numberOf(objects_, t.unsafeGetTensorImpl()) : -1;
 }
 
+at::Tensor gradientOf(const at::Tensor& leaf) {
+  at::Tensor gradient = leaf.grad();
+  const bool reshaped = gradient.defined() && gradient.layout() == at::kStrided &&
+                        gradient.sizes() != leaf.sizes() && gradient.numel() == leaf.numel();
+  return reshaped ? gradient.reshape(leaf.sizes()) : gradient;
+}
+
 TensorTrace observeTensor(const at::Tensor& t, std::string path, Identities* identities) {
   TensorTrace trace;
   trace.path = std::move(path);

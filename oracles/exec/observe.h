@@ -35,6 +35,9 @@ class Identities {
 // What compareValues takes: a contiguous copy on the CPU, of a sparse or quantized tensor the numbers it
 // means.
 at::Tensor copyOfValues(const at::Tensor& t);
+// `leaf.grad()`, in the leaf's shape. A program that gives a leaf another shape in place leaves it to chance
+// in which one autograd stores the gradient: it copies one that somebody else holds, and takes over others.
+at::Tensor gradientOf(const at::Tensor& leaf);
 TensorTrace observeTensor(const at::Tensor& t, std::string path, Identities* identities = nullptr);
 
 }  // namespace faultline

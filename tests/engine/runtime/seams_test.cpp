@@ -109,6 +109,23 @@ TEST(Seam, RefusesAValueThatItsOwnPieceUses) {
   EXPECT_TRUE(compiled.onSeam("mul_1", [](const at::Tensor& grad) { return grad; }));
 }
 
+// What a list gives back is the tensor that was put into it: it is used by its first name too.
+TEST(Seam, RefusesATensorThatHasAnotherName) {
+  CompiledGraph compiled = compiledAfter(R"(
+graph(%x : Tensor, %w : Tensor):
+  %zero : int = prim::Constant[value=0]()
+  %b : Tensor = aten::mul(%x, %w)
+  %l : Tensor[] = prim::ListConstruct(%b)
+  %c : Tensor = aten::__getitem__(%l, %zero)
+  %d : Tensor = aten::sin(%b)
+  %e : Tensor = aten::mul(%d, %c)
+  return (%e))",
+                                         {"__getitem__"});
+  auto refused = compiled.onSeam("__getitem__", [](const at::Tensor& grad) { return grad; });
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("the same tensor as a value that is used elsewhere"));
+}
+
 TEST(Seam, CutRightAfterItAHookThatReturnsZeroStopsEverything) {
   CompiledGraph compiled = compiledAfter(used_inside, {"sin", "mul_1"});
   ASSERT_TRUE(compiled.onSeam("sin", [](const at::Tensor& grad) { return at::zeros_like(grad); }));
