@@ -37,7 +37,7 @@ uint64_t countFiles(const fs::path& folder) {
   std::error_code code;
   for (auto it = fs::recursive_directory_iterator(folder, code);
        !code && it != fs::recursive_directory_iterator(); it.increment(code)) {
-    count += it->path().extension() == ".case" ? 1 : 0;
+    count += it->is_directory(code) || it->path().filename() == "lock" ? 0 : 1;
   }
   return count;
 }
