@@ -277,7 +277,8 @@ class Compiler {
         }
         if (seam.refusal.empty() && mayBeAnotherValue(value)) {
           seam.refusal = fmt::format(
-              "'{}' may be the same tensor as a value that is used elsewhere: a hook on it would see only the "
+              "'{}' may be the same tensor as a value that is used elsewhere: a hook on it would see only "
+              "the "
               "part of its gradient that comes by this name",
               name);
         }

@@ -13,10 +13,10 @@ struct TimelineEvent {
   enum class What { Forward, Backward, Hook };
   uint64_t seq = 0;  // order of beginnings, from 0
   What what = What::Forward;
-  int piece = -1;       // of a hook: the piece whose backward made it fire
-  std::string name;     // of a hook: the parameter or seam it sits on
-  double begin_us = 0;  // since the timeline was made or cleared
-  double end_us = 0;    // hooks: equal to begin_us
+  int piece = -1;        // of a hook: the piece whose backward made it fire
+  std::string name;      // of a hook: the parameter or seam it sits on
+  double begin_us = 0;   // since the timeline was made or cleared
+  double end_us = 0;     // hooks: equal to begin_us
   uint64_t forward = 0;  // forwards: seq; backwards: seq of the forward that made their nodes
 };
 
