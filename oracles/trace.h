@@ -41,7 +41,7 @@ struct HookTrace {
   std::string on;        // "in0", a seam's op name, "piece2"
   uint64_t seq = 0;      // order within the phase
   TensorTrace argument;  // the gradient handed over; not for PieceBackward
-  int execution = -1;    // PieceBackward: position of its forward in RunTrace::executed; -1: that of the piece
+  int execution = -1;  // PieceBackward: position of its forward in RunTrace::executed; -1: that of the piece
 };
 
 struct ErrorTrace {

@@ -2,14 +2,11 @@
 
 #include <unordered_map>
 
-#include <torch/csrc/jit/api/compilation_unit.h>
-#include <torch/csrc/jit/api/function_impl.h>
-#include <torch/csrc/jit/frontend/resolver.h>
 #include <torch/csrc/jit/ir/constants.h>
-#include <torch/csrc/jit/passes/inliner.h>
 
 #include "engine/autodiff/differentiability.h"
 #include "engine/autodiff/own_formulas.h"
+#include "engine/autodiff/script_graph.h"
 
 namespace faultline {
 
@@ -17,26 +14,17 @@ using torch::jit::Node;
 using torch::jit::Value;
 namespace prim = torch::jit::prim;
 
-namespace {
-
 bool always(const Node*) { return true; }
 
-bool dim_is_empty(const Node* node) {
+namespace {
+
+bool dimIsEmpty(const Node* node) {
   const Value* dim = node->namedInput(torch::jit::attr::dim);
   auto constant = torch::jit::toIValue(dim);
   if (constant) {
     return constant->isNone() || constant->toIntVector().empty();
   }
   return dim->node()->kind() != prim::ListConstruct || dim->node()->inputs().empty();
-}
-
-// A function of TorchScript source, as a graph to be inserted.
-std::shared_ptr<torch::jit::Graph> scriptGraph(const std::string& name, const std::string& source) {
-  torch::jit::CompilationUnit unit;
-  unit.define(std::nullopt, source, torch::jit::nativeResolver(), nullptr);
-  auto graph = torch::jit::toGraphFunction(unit.get_function(name)).graph()->copy();
-  torch::jit::Inline(*graph);
-  return graph;
 }
 
 // linear's weight gradient flattens by reshape(-1, n), which is refused for tensors without elements, and

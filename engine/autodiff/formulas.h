@@ -18,6 +18,9 @@ const std::vector<FormulaFault>& formulaFaults();  // formulas.def, in its order
 // The row that is about this node; nullptr: its formula may be used, or there is one of ours.
 const FormulaFault* findFormulaFault(const torch::jit::Node* node);
 
+// The condition of rows that are about every node of their operator.
+bool always(const torch::jit::Node* node);
+
 struct StricterFormula {
   std::string_view schema;
   std::string_view condition;

@@ -177,9 +177,7 @@ std::shared_ptr<Graph> copyWithRequiresGrad(const Graph& graph, const InputMask&
   return copy;
 }
 
-namespace {
-
-Result<torch::jit::Gradient> differentiated(const Graph& graph, const InputMask& requires_grad) {
+Result<torch::jit::Gradient> rawGradient(const Graph& graph, const InputMask& requires_grad) {
   try {
     auto copy = copyWithRequiresGrad(graph, requires_grad);
     dropIdleDropout(*copy);
@@ -191,14 +189,8 @@ Result<torch::jit::Gradient> differentiated(const Graph& graph, const InputMask&
   }
 }
 
-}  // namespace
-
-Result<torch::jit::Gradient> rawGradient(const Graph& graph, const InputMask& requires_grad) {
-  return differentiated(graph, requires_grad);
-}
-
 Result<PieceGradient> differentiatePiece(const Graph& graph, const InputMask& requires_grad) {
-  auto raw = differentiated(graph, requires_grad);
+  auto raw = rawGradient(graph, requires_grad);
   if (!raw) {
     return tl::make_unexpected(raw.error());
   }

@@ -7,14 +7,11 @@
 #include <unordered_map>
 
 #include <fmt/format.h>
-#include <torch/csrc/jit/api/compilation_unit.h>
-#include <torch/csrc/jit/api/function_impl.h>
-#include <torch/csrc/jit/frontend/resolver.h>
 #include <torch/csrc/jit/ir/constants.h>
-#include <torch/csrc/jit/passes/inliner.h>
 
 #include "engine/autodiff/differentiability.h"
 #include "engine/autodiff/formulas.h"
+#include "engine/autodiff/script_graph.h"
 #include "engine/support/check.h"
 #include "engine/support/torch_compat.h"
 
@@ -24,8 +21,6 @@ using torch::jit::Graph;
 using torch::jit::Node;
 
 namespace {
-
-bool every(const Node*) { return true; }
 
 // Whether an optional argument is there; unknown: neither this nor its contrary.
 bool isGiven(const Node* node, const char* argument) {
@@ -39,15 +34,15 @@ bool isNone(const Node* node, const char* argument) {
 }
 
 // Eager's gradient at a bound is 0; of versions where it is 1 libtorch's formula is right.
-bool bound_is_outside(const Node*) { return !compat::kClampFormulaIsEagers; }
-bool clamps_below(const Node* node) {
-  return bound_is_outside(node) && isGiven(node, "min") && isNone(node, "max");
+bool boundIsOutside(const Node*) { return !compat::kClampFormulaIsEagers; }
+bool clampsBelow(const Node* node) {
+  return boundIsOutside(node) && isGiven(node, "min") && isNone(node, "max");
 }
 bool rounds(const Node* node) { return isGiven(node, "rounding_mode"); }
 bool divides(const Node* node) { return isNone(node, "rounding_mode"); }
-bool keeps_dtype(const Node* node) { return isNone(node, "dtype"); }
-bool names_dims(const Node* node) { return isGiven(node, "dim") && keeps_dtype(node); }
-bool whole_slice(const Node* node) { return isGiven(node, "start") && isGiven(node, "end"); }
+bool keepsDtype(const Node* node) { return isNone(node, "dtype"); }
+bool namesDims(const Node* node) { return isGiven(node, "dim") && keepsDtype(node); }
+bool wholeSlice(const Node* node) { return isGiven(node, "start") && isGiven(node, "end"); }
 
 bool endsWith(const std::string& text, std::string_view end) {
   return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
@@ -146,13 +141,8 @@ std::shared_ptr<Graph> build(const OwnFormula& formula) {
     parameters +=
         fmt::format("{}{}: {}", parameters.empty() ? "" : ", ", name, typeOf(name, may_be_none, schema));
   }
-  torch::jit::CompilationUnit unit;
-  unit.define(std::nullopt,
-              fmt::format("{}\ndef f({}):\n    return {}\n", kFunctions, parameters, formula.expression),
-              torch::jit::nativeResolver(), nullptr);
-  auto graph = torch::jit::toGraphFunction(unit.get_function("f")).graph()->copy();
-  torch::jit::Inline(*graph);
-  return graph;
+  return scriptGraph(
+      "f", fmt::format("{}\ndef f({}):\n    return {}\n", kFunctions, parameters, formula.expression));
 }
 
 }  // namespace

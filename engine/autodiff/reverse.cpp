@@ -1,6 +1,7 @@
 #include "engine/autodiff/reverse.h"
 
 #include <algorithm>
+#include <functional>
 #include <sstream>
 #include <string>
 #include <unordered_map>

@@ -19,9 +19,22 @@ Case generated(uint64_t index) {
 
 bool hasTrait(const Case& c, const std::string& trait) { return caseTraits(c).count(trait) > 0; }
 
-TEST(BreakProperties, NineOfTenPlansWithoutMutationAreAcceptedWhole) {
+struct Acceptance {
   int accepted = 0, asked = 0;
-  std::map<std::string, int> refused;
+
+  void ask(const PreparedCase& prepared, const BreakPolicy& policy) {
+    auto plan = planBreaks(*prepared.graph, policy);
+    ASSERT_TRUE(plan) << plan.error().str();
+    ++asked;
+    accepted += plan->refused.empty();
+    for (const RefusedCut& cut : plan->refused) EXPECT_FALSE(cut.reason.empty());
+  }
+};
+
+// Cuts that are asked for by name or by number can nearly always be had. Other policies wish for what a
+// program may not have: a unit of parameters that only one stretch uses, an op that a gradient comes back to.
+TEST(BreakProperties, NineOfTenPlansWithoutMutationAreAcceptedWhole) {
+  Acceptance asked_for, wished;
   for (uint64_t i = 0; i < kCases; ++i) {
     const Case c = generated(i);
     if (hasTrait(c, "mutation")) continue;
@@ -30,25 +43,20 @@ TEST(BreakProperties, NineOfTenPlansWithoutMutationAreAcceptedWhole) {
     settleTypes(*prepared->graph, c.runs);  // as lanes do: buckets are of known sizes
     auto policy = readBreakPolicy(c, *prepared);
     ASSERT_TRUE(policy);
-    if (policy->kind() == BreakPolicy::Kind::None) policy = BreakPolicy::every(3);
-    // Other policies wish for what a program may not have: a unit that is used twice, an op without gradient.
-    if (policy->kind() != BreakPolicy::Kind::Every && policy->kind() != BreakPolicy::Kind::After) continue;
-    auto plan = planBreaks(*prepared->graph, *policy);
-    ASSERT_TRUE(plan) << plan.error().str();
-    ++asked;
-    accepted += plan->refused.empty();
-    for (const RefusedCut& cut : plan->refused) {
-      EXPECT_FALSE(cut.reason.empty());
-      ++refused[cut.code];
-    }
+    const bool by_name_or_number =
+        policy->kind() == BreakPolicy::Kind::Every || policy->kind() == BreakPolicy::Kind::After;
+    if (!by_name_or_number && policy->kind() != BreakPolicy::Kind::None) wished.ask(*prepared, *policy);
+    asked_for.ask(*prepared, by_name_or_number ? *policy : BreakPolicy::every(3));
   }
-  ASSERT_GT(asked, static_cast<int>(kCases / 4));
-  std::cout << accepted << " of " << asked << " plans accepted\n";
-  for (const auto& [code, count] : refused) RecordProperty("refused_" + code, count);
-  EXPECT_GE(accepted * 10, asked * 9) << accepted << " of " << asked << " plans accepted";
+  std::cout << asked_for.accepted << " of " << asked_for.asked << " plans accepted, of other policies "
+            << wished.accepted << " of " << wished.asked << "\n";
+  ASSERT_GT(asked_for.asked, static_cast<int>(kCases / 4));
+  ASSERT_GT(wished.asked, static_cast<int>(kCases / 10));
+  EXPECT_GE(asked_for.accepted * 10, asked_for.asked * 9);
+  EXPECT_GE(wished.accepted * 3, wished.asked * 2);
 }
 
-TEST(BreakProperties, TwoOfFiveNodesOfDifferentiableCasesAreCompiled) {
+TEST(BreakProperties, ThreeOfFiveNodesOfDifferentiableCasesAreCompiled) {
   size_t compiled = 0, all = 0, compiled_without_mutation = 0, all_without_mutation = 0;
   for (uint64_t i = 0; i < kCases; ++i) {
     const Case c = generated(i);
@@ -75,8 +83,8 @@ TEST(BreakProperties, TwoOfFiveNodesOfDifferentiableCasesAreCompiled) {
   }
   std::cout << compiled << " of " << all << " nodes compiled; without mutation " << compiled_without_mutation
             << " of " << all_without_mutation << "\n";
-  EXPECT_GE(compiled * 10, all * 4);
-  EXPECT_GE(compiled_without_mutation * 10, all_without_mutation * 4);
+  EXPECT_GE(compiled * 10, all * 6);
+  EXPECT_GE(compiled_without_mutation * 10, all_without_mutation * 6);
 }
 
 }  // namespace
