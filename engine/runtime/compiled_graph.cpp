@@ -106,12 +106,12 @@ compat::NodePtr CompiledGraph::Impl::runPiece(size_t k, std::vector<c10::IValue>
   const uint64_t event = timeline->begin(TimelineEvent::What::Forward, static_cast<int>(k));
   auto piece_run = std::make_shared<PieceRun>(timeline, static_cast<int>(k), event);
   const uint64_t first_number = at::sequence_number::peek();
-  compat::NodePtr last;
+  compat::WeakNodePtr last{compat::NodePtr()};  // as LastRun::nodes
   bool any_eager = false;
   for (const PlacedSegment& segment : piece.segments) {
     try {
       if (auto node = runSegment(segment, registers, piece_run, work, any_eager)) {
-        last = std::move(node);
+        last = compat::WeakNodePtr(node);
       }
     } catch (...) {
       // Parts may stand in another order than the ops, and formulas have forwards of their own: what is
@@ -127,12 +127,13 @@ compat::NodePtr CompiledGraph::Impl::runPiece(size_t k, std::vector<c10::IValue>
     drop(registers, segment.last_used);
   }
   timeline->end(event);
+  compat::NodePtr last_alive = last.lock();
   std::vector<torch::autograd::Node*> watched;
   for (size_t i = 0; any_eager && i < piece.outputs.size(); ++i) {
     const Register r = piece.outputs[i];
-    last = watchEagerNodes(registers[r], first_number, piece_run, watched, std::move(last));
+    last_alive = watchEagerNodes(registers[r], first_number, piece_run, watched, std::move(last_alive));
   }
-  return last;
+  return last_alive;
 }
 
 // Hooks of a seam fire before its producer, and that is the whole piece: a seam whose node is not the first
@@ -162,24 +163,74 @@ void CompiledGraph::Impl::gateSeams(size_t k, const compat::NodePtr& first,
   }
 }
 
+namespace {
+
+// A seam's tensor without what it hangs on, as LastRun::nodes: the same for hooks, as long as its node is
+// there.
+class LooseSeam {
+ public:
+  LooseSeam(size_t seam, const at::Tensor& tensor)
+      : seam_(seam),
+        tensor_(tensor.getIntrusivePtr()),
+        plain_(tensor.tensor_data()),
+        node_(nodeOf(tensor)),
+        output_nr_(tensor.output_nr()) {}
+
+  size_t seam() const { return seam_; }
+  // Undefined where nobody holds it and no gradient can come to it.
+  at::Tensor tensor() const {
+    if (auto held = tensor_.lock()) {
+      return at::Tensor(std::move(held));
+    }
+    if (compat::NodePtr node = node_.lock()) {
+      torch::autograd::impl::set_gradient_edge(plain_, {std::move(node), output_nr_});
+      return plain_;
+    }
+    return {};
+  }
+
+ private:
+  size_t seam_;
+  c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> tensor_;
+  at::Tensor plain_;
+  compat::WeakNodePtr node_;
+  uint32_t output_nr_;
+};
+
+}  // namespace
+
 struct CompiledGraph::Impl::Running {
   std::vector<c10::IValue> values;
   std::shared_ptr<const std::vector<SeamHookEntry>> hooks;
   std::shared_ptr<LastRun> last = std::make_shared<LastRun>();
+  std::vector<LooseSeam> loose;  // of programs that write
   Stack work;
+
+  void keep(size_t seam, const at::Tensor& tensor) {
+    at::Tensor& newest = last->seams[seam];
+    if (newest.defined()) {
+      last->earlier.emplace_back(seam, std::move(newest));
+    }
+    newest = tensor;
+  }
 };
 
 void CompiledGraph::Impl::runPlaced(size_t k, Running& running) {
-  auto& [values, run_hooks, last, work] = running;
-  last->nodes[k] = runPiece(k, values, work);
-  gateSeams(k, last->nodes[k], values);
+  auto& [values, run_hooks, last, loose, work] = running;
+  {
+    const compat::NodePtr first = runPiece(k, values, work);
+    last->nodes[k] = compat::WeakNodePtr(first);
+    gateSeams(k, first, values);
+  }
   for (size_t s : placed[k].seams) {
-    if (last->seams[s].defined()) {
-      last->earlier.emplace_back(s, std::move(last->seams[s]));
-      last->seams[s] = at::Tensor();
+    const c10::IValue& value = values[seams[s].at];
+    if (!value.isTensor() || !value.toTensor().defined()) {
+      continue;
     }
-    if (values[seams[s].at].isTensor()) {
-      last->seams[s] = values[seams[s].at].toTensor();
+    if (writes && nodeOf(value.toTensor())) {
+      loose.emplace_back(s, value.toTensor());
+    } else {
+      running.keep(s, value.toTensor());
     }
   }
   if (run_hooks) {
@@ -208,7 +259,7 @@ void CompiledGraph::Impl::run(Stack& stack) {
     std::lock_guard<std::mutex> lock(hooks_mutex);
     running.hooks = hooks;
   }
-  running.last->nodes.resize(placed.size());
+  running.last->nodes.assign(placed.size(), compat::WeakNodePtr(compat::NodePtr()));
   running.last->seams.resize(seams.size());
   if (steps.empty()) {
     for (size_t k = 0; k < placed.size(); ++k) {
@@ -219,6 +270,11 @@ void CompiledGraph::Impl::run(Stack& stack) {
   }
   for (const RunValue& output : outputs) {
     stack.push_back(output.at ? running.values[*output.at] : output.constant);
+  }
+  for (const LooseSeam& seam : running.loose) {
+    if (const at::Tensor tensor = seam.tensor(); tensor.defined()) {
+      running.keep(seam.seam(), tensor);
+    }
   }
   setLastRun(std::move(running.last));
 }
@@ -290,7 +346,7 @@ std::vector<at::Tensor> CompiledGraph::seamValues(const std::string& name) const
 
 torch::autograd::Node* CompiledGraph::pieceNode(size_t k) const {
   auto last = impl_->lastRun();
-  return last && k < last->nodes.size() ? last->nodes[k].get() : nullptr;
+  return last && k < last->nodes.size() ? last->nodes[k].lock().get() : nullptr;
 }
 
 }  // namespace faultline

@@ -67,7 +67,9 @@ struct CompiledGraph::Impl {
 
   // The last run of each thread that ran.
   struct LastRun {
-    std::vector<compat::NodePtr> nodes;
+    // Whoever holds a node holds what it leads to. Eager frees nodes as soon as no tensor hangs on them, and
+    // a program can tell: a leaf whose shape is changed in place after that gets a new accumulator.
+    std::vector<compat::WeakNodePtr> nodes;
     std::vector<at::Tensor> seams;  // as Impl::seams, of the last time; undefined: no tensor
     std::vector<std::pair<size_t, at::Tensor>> earlier;  // what seams of pieces that ran before were
   };

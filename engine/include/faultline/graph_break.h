@@ -135,11 +135,13 @@ class CompiledGraph {
   // that is no seam, or a value with a use inside the piece that makes it: a hook would see only part of its
   // gradient.
   Result<void> onSeam(const std::string& seam, SeamHook hook);
-  // The value of the last run of the calling thread, the last of several; undefined before the first.
+  // The value of the last run of the calling thread, the last of several; undefined before the first, and, in
+  // a program that writes in place, where nobody holds it any more and no gradient can come to it.
   at::Tensor seam(const std::string& seam) const;
   // The same, one for each time that its piece ran: pieces inside a Loop run once per round.
   std::vector<at::Tensor> seamValues(const std::string& seam) const;
-  // The autograd node of piece k in the last run of the calling thread; nullptr when nothing required grad.
+  // The autograd node of piece k in the last run of the calling thread; nullptr when nothing required grad, or
+  // no result that hangs on it is left. Lives as long as these results.
   torch::autograd::Node* pieceNode(size_t k) const;
 
   struct Impl;

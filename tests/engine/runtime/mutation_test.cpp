@@ -117,6 +117,37 @@ TEST_P(WrittenPrograms, EqualEagerInEveryPolicyAndBackward) {
 INSTANTIATE_TEST_SUITE_P(InPlace, WrittenPrograms, testing::ValuesIn(written_programs),
                          [](const auto& info) { return std::string(info.param.name); });
 
+// Eager lets go of the relu before the leaf is transposed: what is used after that accumulates in the leaf's
+// new shape.
+TEST(Mutation, NothingIsHeldLongerThanInEager) {
+  auto graph = parse(R"(
+graph(%a : Tensor):
+  %first : int = prim::Constant[value=1]()
+  %second : int = prim::Constant[value=-2]()
+  %none : NoneType = prim::Constant()
+  %off : bool = prim::Constant[value=0]()
+  %u : Tensor = aten::relu(%a)
+  %on : bool = aten::is_grad_enabled()
+  aten::set_grad_enabled(%off)
+  %h : Tensor = aten::abs(%u)
+  %t : Tensor = aten::transpose_(%a, %first, %second)
+  aten::set_grad_enabled(%on)
+  %s : Tensor = aten::sum(%t, %none)
+  return (%s))");
+  for (const BreakPolicy& policy :
+       {BreakPolicy::none(), BreakPolicy::after({"relu"}), BreakPolicy::every(1)}) {
+    auto plan = planBreaks(*graph, policy);
+    ASSERT_TRUE(plan);
+    auto compiled = compile(graph, *plan);
+    ASSERT_TRUE(compiled);
+    const at::Tensor a = at::ones({1, 2}).requires_grad_();
+    torch::jit::Stack stack{a};
+    compiled->run(stack);
+    ASSERT_NO_THROW(stack[0].toTensor().backward());
+    EXPECT_EQ(a.grad().sizes(), (std::vector<int64_t>{2, 1}));
+  }
+}
+
 TEST(Written, InputsMayBeOneObject) {
   auto graph = parse(R"(
 graph(%x : Tensor, %y : Tensor, %w : Tensor):
