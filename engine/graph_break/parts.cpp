@@ -195,8 +195,9 @@ GraphFacts::GraphFacts(const WorkingCopy& work_copy, bool trust_formulas)
                 schemaName(node) + " gives a view, or its argument itself, of what is written in place"};
     }
     if (choice.compiled && written.anything() && isStricter(node) && touchesWritten(node)) {
-      choice = {false,
-                schemaName(node) + " keeps an operand that is written in place, of which eager has a copy"};
+      choice = {false, schemaName(node) +
+                           " keeps an operand that may share memory with what is written in place, and of "
+                           "which eager has a copy"};
     }
     use.compiled = choice.compiled;
     use.reason = std::move(choice.reason);

@@ -82,9 +82,11 @@ Result<size_t> readCount(const std::string& word, std::string_view what) {
 Result<BreakPolicy> refuseArguments(std::string_view word) {
   for (const PolicyRow& row : policy_rows) {
     if (row.word == word) {
-      return fail(ErrorKind::Invalid, row.arguments.empty()
-                                          ? fmt::format("nothing stands behind '{}'", word)
-                                          : fmt::format("expected {}:{}", word, row.arguments));
+      const std::string arguments(row.arguments);
+      if (arguments.empty()) return fail(ErrorKind::Invalid, fmt::format("nothing stands behind '{}'", word));
+      return fail(ErrorKind::Invalid, arguments[0] == '['
+                                          ? fmt::format("expected {}[:{}", word, arguments.substr(1))
+                                          : fmt::format("expected {}:{}", word, arguments));
     }
   }
   return fail(ErrorKind::Invalid, fmt::format("'{}' is no policy", word));

@@ -174,8 +174,12 @@ void printRun(const Console& console, const BreakRun& run) {
   console.line("Hooks by piece, in the order backwards ran; inside a piece the order is free:");
   for (const PieceHooks& hooks : run.hook_order) {
     console.paragraph(
-        fmt::format("piece {}: predicted {}; observed {}{}", hooks.piece, words(hooks.predicted),
-                    words(hooks.observed), hooks.as_predicted ? "" : ": NOT as predicted"),
+        fmt::format("piece {}: predicted {}; observed {}{}{}", hooks.piece, words(hooks.predicted),
+                    words(hooks.observed),
+                    hooks.elsewhere.empty() ? ""
+                                            : fmt::format(" ({}: the piece that comes first did not run)",
+                                                          words(hooks.elsewhere)),
+                    hooks.as_predicted ? "" : ": NOT as predicted"),
         2);
   }
   console.line("Bytes of gradients ready when the hooks of a piece had fired:");

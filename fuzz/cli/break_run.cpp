@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -197,9 +198,21 @@ void compareHookOrder(const BreakPlan& plan, const Side& eager, const Side& brok
     at->bytes_ready = bytes;
     at->eager_bytes_ready = eager_bytes;
   }
+  const auto ran = [&](size_t piece) {
+    return std::any_of(result.hook_order.begin(), result.hook_order.end(),
+                       [&](const PieceHooks& hooks) { return hooks.piece == static_cast<int>(piece); });
+  };
+  std::set<std::string> elsewhere;
+  for (size_t k = 0; k < plan.pieces.size(); ++k) {
+    if (!ran(k)) elsewhere.insert(plan.pieces[k].parameters.begin(), plan.pieces[k].parameters.end());
+  }
   for (PieceHooks& hooks : result.hook_order) {
-    hooks.as_predicted = std::is_permutation(hooks.predicted.begin(), hooks.predicted.end(),
-                                             hooks.observed.begin(), hooks.observed.end());
+    std::vector<std::string> here;
+    for (const std::string& name : hooks.observed) {
+      (elsewhere.count(name) ? hooks.elsewhere : here).push_back(name);
+    }
+    hooks.as_predicted =
+        std::is_permutation(hooks.predicted.begin(), hooks.predicted.end(), here.begin(), here.end());
   }
 }
 

@@ -21,8 +21,9 @@ struct Agreement {
 struct PieceHooks {
   int piece = 0;
   std::vector<std::string> predicted, observed;
-  int64_t bytes_ready = 0;        // of gradients, when the last of them had fired
-  int64_t eager_bytes_ready = 0;  // in eager, when as many hooks had fired
+  std::vector<std::string> elsewhere;  // of the observed: the piece that was to make them ready did not run
+  int64_t bytes_ready = 0;             // of gradients, when the last of them had fired
+  int64_t eager_bytes_ready = 0;       // in eager, when as many hooks had fired
   bool as_predicted = true;
 };
 

@@ -1,5 +1,6 @@
 #include "generators/case/model.h"
 
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 
@@ -55,6 +56,21 @@ Result<void> addParamLines(Model& model, std::string_view text) {
   return {};
 }
 
+// A `# param` line describes an argument and makes none.
+Result<Model> explained(Error error, std::string_view text) {
+  if (const auto params = readParamLines(text)) {
+    for (const auto& [name, spec] : *params) {
+      const std::string undefined = "undefined value " + name;
+      const size_t at = error.message.find(undefined);
+      if (at == std::string::npos) continue;
+      const std::string rest = error.message.substr(at + undefined.size());
+      if (!rest.empty() && (std::isalnum(static_cast<unsigned char>(rest[0])) || rest[0] == '_')) continue;
+      error.message += fmt::format(": '# param {}' describes an argument; name it in the def as well", name);
+    }
+  }
+  return tl::make_unexpected(std::move(error));
+}
+
 bool isArchive(const std::string& path) {
   std::error_code ignored;
   // Looking into a pipe would take its first bytes away.
@@ -87,7 +103,7 @@ Result<Model> modelFromText(std::string_view text) {
       return tl::make_unexpected(std::move(error));
     }
   }
-  if (!model) return model;
+  if (!model) return explained(model.error(), text);
   for (size_t i = 0; i < model->inputs.size(); ++i)
     model->graph->inputs().at(i)->setDebugName(model->inputs[i].name);
   if (auto added = addParamLines(*model, text); !added) return tl::make_unexpected(added.error());

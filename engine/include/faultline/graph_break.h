@@ -140,8 +140,8 @@ class CompiledGraph {
   at::Tensor seam(const std::string& seam) const;
   // The same, one for each time that its piece ran: pieces inside a Loop run once per round.
   std::vector<at::Tensor> seamValues(const std::string& seam) const;
-  // The autograd node of piece k in the last run of the calling thread; nullptr when nothing required grad, or
-  // no result that hangs on it is left. Lives as long as these results.
+  // The autograd node of piece k in the last run of the calling thread; nullptr when nothing required grad,
+  // or no result that hangs on it is left. Lives as long as these results.
   torch::autograd::Node* pieceNode(size_t k) const;
 
   struct Impl;

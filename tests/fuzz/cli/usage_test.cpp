@@ -152,6 +152,35 @@ TEST(Check, SaysWhenGradientsAreNoneOrThrow) {
   EXPECT_NE(throws.out.find("run 1, backward0: one of"), std::string::npos) << throws.out;
 }
 
+TEST(Check, SaysThatAParamLineMakesNoArgument) {
+  const std::string model =
+      writeScratch("param.py", "# param w: float32[3,5]\ndef f(x):\n    return torch.mm(x, w)\n");
+  const Outcome& outcome = faultline({"check", model, "--input", "x=float32[4,3]"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("name it in the def as well"), std::string::npos) << outcome.err;
+}
+
+TEST(Break, TakesKindsAsTablesPrintThem) {
+  const std::string model = writeScratch("kinds.py", "def f(x):\n    return torch.sin(x.relu()).relu()\n");
+  const Outcome& outcome = faultline(
+      {"break", model, "--input", "x=float32[4]:grad", "--policy", "kinds:aten::relu,sin", "--dry-run"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("cut after relu"), std::string::npos) << outcome.out;
+}
+
+// What is to become ready in a body becomes ready elsewhere when the body does not run.
+TEST(BreakExec, PredictsOnlyForPiecesThatRan) {
+  const std::string model = writeScratch(
+      "rounds.py",
+      "# param v: float32[3,3] seed=1\ndef f(x, v, n: int):\n    for i in range(n):\n"
+      "        x = torch.tanh(torch.mm(x, v))\n        x = x.relu()\n    return torch.mm(x, v)\n");
+  const Outcome& outcome = faultline(
+      {"break", model, "--input", "x=float32[4,3]:grad", "--input", "n=0", "--after", "tanh", "--exec"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.out.find("NOT as predicted"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("v, x: the piece that comes first"), std::string::npos) << outcome.out;
+}
+
 TEST(Check, HooksEveryInputThatRequiresGrad) {
   const std::string model = writeScratch("hooked.py", "def f(x, w):\n    return torch.mm(x, w).relu()\n");
   const Outcome& outcome = faultline({"check", model, "--lane", "engine.broken", "--input",
