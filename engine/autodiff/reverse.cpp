@@ -60,7 +60,7 @@ class Reverser {
     putForwardsInPlace();
     buildBackward();
     torch::jit::LowerSimpleTuples(block_);
-    torch::jit::EliminateDeadCode(block_);
+    dropDeadGradients();
     findCaptures();
     addTemporaries();
     liftBackward();
@@ -252,6 +252,14 @@ class Reverser {
     Value*& sum = gradients_[value];
     sum =
         sum ? forward_->insertNode(forward_->create(prim::AutogradAdd, {sum, gradient}))->output() : gradient;
+  }
+
+  void dropDeadGradients() {
+    torch::jit::EliminateDeadCode(block_, [this](const std::unordered_set<const Value*>& live) {
+      for (auto it = gradients_.begin(); it != gradients_.end();) {
+        it = live.count(it->second) ? std::next(it) : gradients_.erase(it);
+      }
+    });
   }
 
   // A value of the forward that the backward uses.

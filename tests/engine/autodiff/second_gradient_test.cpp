@@ -44,5 +44,28 @@ INSTANTIATE_TEST_SUITE_P(Ops, KeptResult,
                                          "aten::layer_norm(%x, %sizes, %none, %none, %eps, %false)",
                                          "aten::dropout(%x, %eps, %false)"));
 
+// `b` is kept for the gradient of `y`; its own gradient leads nowhere, since rounding has none.
+TEST(KeptValue, WhoseGradientLeadsNowhereHasNone) {
+  for (const char* op : {"aten::floor(%x)", "aten::round(%x)", "aten::div(%x, %two, %floor)"}) {
+    SCOPED_TRACE(op);
+    auto graph = parse(fmt::format(R"(
+graph(%x : Tensor, %y : Tensor):
+  %two : int = prim::Constant[value=2]()
+  %floor : str = prim::Constant[value="floor"]()
+  %a : Tensor = {}
+  %b : Tensor = aten::sin(%a)
+  %c : Tensor = aten::mul(%b, %y)
+  %d : Tensor = aten::mul(%c, %b)
+  return (%d))",
+                                   op));
+    CompareOptions options;
+    options.stitched = false;
+    auto inputs = [] {
+      return torch::jit::Stack{leaf({3, 4}, 1, at::kDouble), leaf({3, 4}, 2, at::kDouble)};
+    };
+    EXPECT_EQ(compareAll(graph, inputs, {BreakPolicy::none(), BreakPolicy::every(1)}, options), "");
+  }
+}
+
 }  // namespace
 }  // namespace faultline::test
