@@ -1,6 +1,7 @@
 #include "engine/graph_break/parts.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -42,54 +43,89 @@ RootSet united(const RootSet& a, const RootSet& b) {
   return result;
 }
 
-// For each node of one piece: the results of the piece that depend on it by a gradient.
+// For each compiled node of a range: the values that leave its group and depend on it by a gradient.
 class RootSets {
  public:
-  RootSets(const GraphFacts& facts, size_t begin, size_t end) : begin_(begin), roots_(end - begin) {
-    compiled_.reserve(end - begin);
+  using InGroup = std::function<bool(size_t node, size_t user)>;
+
+  // One group: all that is compiled, which afterwards is what a gradient comes back to.
+  RootSets(const GraphFacts& facts, size_t begin, size_t end)
+      : RootSets(begin, end, [this](size_t, size_t user) { return compiled(user); }) {
     for (size_t i = begin; i < end; ++i) {
-      compiled_.push_back(facts.nodes[i].compiled);
+      compiled_[i - begin] = facts.nodes[i].compiled;
     }
     for (size_t i = end; i-- > begin;) {
-      if (compiled_[i - begin]) {
-        visit(facts.work, i, end);
+      if (compiled(i)) {
+        visit(facts.work, i);
+        compiled_[i - begin] = !of(i).empty();
       }
     }
   }
 
-  // False also for ops that no gradient comes back to.
+  // Smaller groups. A value on which nodes of different sets depend leaves too: it will be between them.
+  RootSets(const GraphFacts& facts, const RootSets& whole, InGroup in_group)
+      : RootSets(whole.begin_, whole.end_, std::move(in_group)) {
+    compiled_ = whole.compiled_;
+    divides_ = true;
+    for (size_t i = end_; i-- > begin_;) {
+      if (compiled(i)) {
+        visit(facts.work, i);
+      }
+    }
+  }
+
   bool compiled(size_t node) const { return compiled_[node - begin_]; }
   const RootSet& of(size_t node) const { return roots_[node - begin_]; }
+  bool includes(size_t node, size_t other) const {
+    return std::includes(of(node).begin(), of(node).end(), of(other).begin(), of(other).end());
+  }
 
  private:
-  void visit(const WorkingCopy& work, size_t i, size_t end) {
+  RootSets(size_t begin, size_t end, InGroup in_group)
+      : begin_(begin),
+        end_(end),
+        in_group_(std::move(in_group)),
+        compiled_(end - begin),
+        roots_(end - begin) {}
+
+  void visit(const WorkingCopy& work, size_t i) {
     const Node* node = work.nodes[i];
     RootSet by_gradient, by_use;
+    std::vector<const RootSet*> users;
+    bool any_leaves = false;
     for (size_t k = 0; k < node->outputs().size(); ++k) {
       bool leaves = false;
       for (const Use& use : node->outputs()[k]->uses()) {
         const bool returned = use.user == work.graph->return_node();
-        const size_t user = returned ? end : work.topLevel(use.user);
-        if (user >= end || !compiled_[user - begin_]) {
+        const size_t user = returned ? end_ : work.topLevel(use.user);
+        if (user >= end_ || !in_group_(i, user)) {
           leaves = true;
           continue;
         }
-        const RootSet& roots = roots_[user - begin_];
+        const RootSet& roots = of(user);
         by_use = united(by_use, roots);
         if (carriesGradient(node, k) && passesGradient(use.user, use.offset)) {
           by_gradient = united(by_gradient, roots);
+          users.push_back(&roots);
         }
       }
       if (leaves && carriesGradient(node, k)) {
         by_gradient = united(by_gradient, {next_root_++});
+        any_leaves = true;
       }
     }
+    if (divides_ && !any_leaves && std::any_of(users.begin(), users.end(), [&](const RootSet* roots) {
+          return *roots != by_gradient;
+        })) {
+      by_gradient.push_back(next_root_++);
+    }
     // A mask that only serves one result goes where that is computed.
-    roots_[i - begin_] = by_gradient.empty() ? by_use : by_gradient;
-    compiled_[i - begin_] = !roots_[i - begin_].empty();
+    roots_[i - begin_] = by_gradient.empty() ? std::move(by_use) : std::move(by_gradient);
   }
 
-  size_t begin_;
+  size_t begin_, end_;
+  InGroup in_group_;
+  bool divides_ = false;
   size_t next_root_ = 0;
   std::vector<bool> compiled_;
   std::vector<RootSet> roots_;
@@ -227,41 +263,69 @@ std::vector<Part> eagerPart(const GraphFacts& facts, size_t begin, size_t end) {
   return whole.nodes.empty() ? std::vector<Part>{} : std::vector<Part>{std::move(whole)};
 }
 
+// Nodes of a range that `node` depends on, constants left out.
+template <class Visit>
+void forEachProducer(const GraphFacts& facts, size_t begin, size_t node, const Visit& visit) {
+  std::vector<const Value*> used;
+  usesInside(facts.work.nodes[node], used);
+  for (const Value* value : used) {
+    auto it = facts.work.index.find(value->node());
+    if (it != facts.work.index.end() && it->second >= begin && it->second < node &&
+        !facts.nodes[it->second].constant) {
+      visit(it->second);
+    }
+  }
+}
+
 // Of nodes without a barrier among them.
 std::vector<Part> splitIntoParts(const GraphFacts& facts, size_t begin, size_t end) {
   const WorkingCopy& work = facts.work;
-  RootSets roots(facts, begin, end);
-  // Along every dependency the level stays or rises, and where it stays the root set stays or shrinks: so
-  // parts, which are nodes of equal level and root set, never wait for each other in a circle.
-  std::vector<size_t> level(end - begin, 0);
-  size_t ordered_level = 0;
-  using Key = std::tuple<size_t, bool, size_t, RootSet>;  // level, compiled, few roots last, roots
+  const RootSets results(facts, begin, end);
+  // A level for each node: along a dependency it stays or rises, by one for a step.
+  auto levels = [&](const auto& isStep) {
+    std::vector<size_t> level(end - begin, 0);
+    size_t ordered_level = 0;
+    for (size_t i = begin; i < end; ++i) {
+      if (facts.nodes[i].constant) {
+        continue;
+      }
+      size_t& mine = level[i - begin];
+      forEachProducer(facts, begin, i, [&](size_t from) {
+        mine = std::max(mine, level[from - begin] + (isStep(from, i) ? 1 : 0));
+      });
+      if (!results.compiled(i) && isOrdered(work.nodes[i])) {
+        mine = ordered_level = std::max(mine, ordered_level);
+      }
+    }
+    return level;
+  };
+  auto leavesSet = [&](size_t from, size_t to) {
+    return results.compiled(from) != results.compiled(to) ||
+           (results.compiled(to) && !results.includes(from, to));
+  };
+  // For a first backward, nodes of equal level and root set would do: they never wait for each other in a
+  // circle. A second may begin at any value that leaves them, so those that different ones depend on part.
+  const std::vector<size_t> coarse = levels(leavesSet);
+  const RootSets leaving(facts, results, [&](size_t node, size_t user) {
+    return results.compiled(user) && coarse[node - begin] == coarse[user - begin] &&
+           results.of(node) == results.of(user);
+  });
+  const std::vector<size_t> fine = levels([&](size_t from, size_t to) {
+    return leavesSet(from, to) || coarse[from - begin] != coarse[to - begin] ||
+           (results.compiled(to) && results.of(from) == results.of(to) && !leaving.includes(from, to));
+  });
+  // Level, compiled, and two root sets, each with few roots last.
+  using Key = std::tuple<size_t, bool, size_t, RootSet, size_t, RootSet>;
   std::map<Key, Part> parts;
   for (size_t i = begin; i < end; ++i) {
     if (facts.nodes[i].constant) {
       continue;
     }
-    const bool compiled = roots.compiled(i);
-    std::vector<const Value*> used;
-    usesInside(work.nodes[i], used);
-    size_t& mine = level[i - begin];
-    for (const Value* value : used) {
-      auto it = work.index.find(value->node());
-      if (it == work.index.end() || it->second < begin || it->second >= i ||
-          facts.nodes[it->second].constant) {
-        continue;
-      }
-      const size_t from = it->second;
-      const bool step = compiled != roots.compiled(from) ||
-                        (compiled && !std::includes(roots.of(from).begin(), roots.of(from).end(),
-                                                    roots.of(i).begin(), roots.of(i).end()));
-      mine = std::max(mine, level[from - begin] + (step ? 1 : 0));
-    }
-    if (!compiled && isOrdered(work.nodes[i])) {
-      mine = ordered_level = std::max(mine, ordered_level);
-    }
-    const RootSet root_set = compiled ? roots.of(i) : RootSet{};
-    Part& part = parts[Key{mine, compiled, SIZE_MAX - root_set.size(), root_set}];
+    const bool compiled = results.compiled(i);
+    const RootSet all = compiled ? results.of(i) : RootSet{};
+    const RootSet own = compiled ? leaving.of(i) : RootSet{};
+    Part& part =
+        parts[Key{fine[i - begin], compiled, SIZE_MAX - all.size(), all, SIZE_MAX - own.size(), own}];
     part.compiled = compiled;
     part.nodes.push_back(i);
   }

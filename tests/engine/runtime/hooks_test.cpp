@@ -375,6 +375,73 @@ TEST(Hooks, UnderCreateGraphTheSecondPassHasEagersCountsAndGradients) {
   expectAsEager(train);
 }
 
+// Values that an eager op, or different results, wait for stand between parts: a second backward may begin at
+// one of them and then leaves the producers of the others alone.
+TEST(Hooks, ASecondBackwardTouchesWhatEagersTouches) {
+  const char* programs[] = {R"(
+graph(%a : Tensor, %b : Tensor, %c : Tensor):
+  %none : NoneType = prim::Constant()
+  %one : int = prim::Constant[value=1]()
+  %zero : int = prim::Constant[value=0]()
+  %d : Tensor = aten::tanh(%a)
+  %list : Tensor[] = prim::ListConstruct(%b, %b)
+  %e : Tensor = aten::stack(%list, %zero)
+  %f : Tensor = aten::mul(%e, %d)
+  %g : Tensor = aten::sum(%c, %none)
+  %h : Tensor = aten::add(%f, %g, %one)
+  return (%h))",
+                            R"(
+graph(%a : Tensor, %b : Tensor, %c : Tensor):
+  %d : Tensor = aten::sin(%a)
+  %e : Tensor = aten::cos(%b)
+  %f : Tensor = aten::mul(%d, %e)
+  %g : Tensor = aten::mul(%d, %c)
+  %h : Tensor = aten::mul(%e, %c)
+  %i : Tensor = aten::mul(%g, %h)
+  return (%f, %i))",
+                            R"(
+graph(%a : Tensor, %b : Tensor, %c : Tensor):
+  %d : Tensor = aten::sin(%a)
+  %e : Tensor = aten::exp(%b)
+  %f : Tensor = aten::mul(%d, %e)
+  %g : Tensor = aten::mul(%f, %c)
+  %h : Tensor = aten::tanh(%f)
+  %i : Tensor = aten::mul(%h, %d)
+  return (%g, %i))"};
+  for (const char* program : programs) {
+    auto graph = parse(program);
+    for (size_t from = 0; from < 3; ++from) {
+      SCOPED_TRACE(fmt::format("{}\nfrom the gradient of input {}", program, from));
+      auto seen = [&](const Runner& run) {
+        std::vector<at::Tensor> in = {leaf({2, 2}, 1, at::kDouble), leaf({2, 2}, 2, at::kDouble),
+                                      leaf({2, 2}, 3, at::kDouble)};
+        std::vector<int> count(3);
+        torch::jit::Stack stack(in.begin(), in.end());
+        run(stack);
+        at::Tensor loss = stack[0].toTensor().sum();
+        if (stack.size() > 1) {
+          loss = loss + stack[1].toTensor().square().sum();
+        }
+        auto gradients = torch::autograd::grad({loss}, {in[from]}, {}, true, true);
+        for (size_t i = 0; i < 3; ++i) {
+          in[i].register_hook([&count, i](const at::Tensor&) { ++count[i]; });
+        }
+        if (gradients[0].requires_grad()) {
+          torch::autograd::backward({gradients[0].square().sum()}, {});
+        }
+        return fmt::format("{} {}, {} {}, {} {}", count[0], number(in[0].grad()), count[1],
+                           number(in[1].grad()), count[2], number(in[2].grad()));
+      };
+      const std::string eager = seen(interpreter(graph));
+      for (const BreakPolicy& policy : {BreakPolicy::none(), BreakPolicy::every(2)}) {
+        auto compiled = compile(graph, *planBreaks(*graph, policy));
+        ASSERT_TRUE(compiled);
+        EXPECT_EQ(seen(lean(*compiled)), eager);
+      }
+    }
+  }
+}
+
 // How many gradients are ready at any time: at the end of each piece the very ones that eager has by then.
 TEST(Hooks, GradientsAreReadyAsEarlyAsInEagerWithinOnePiece) {
   std::string ir = "graph(%x : Tensor";
