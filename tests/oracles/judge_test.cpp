@@ -2,6 +2,7 @@
 
 #include <ATen/core/stack.h>
 #include <ATen/ops/add.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/runtime/custom_operator.h>
@@ -73,6 +74,14 @@ void forgetErrors(Trace& trace) {
   for (RunTrace& run : trace.runs) run.phases[0].error.reset();
 }
 
+void shiftGradients(Trace& trace) {
+  for (RunTrace& run : trace.runs) {
+    for (PhaseTrace& phase : run.phases) {
+      for (TensorTrace& t : phase.gradients) t.values.add_(1);
+    }
+  }
+}
+
 std::vector<std::string> failuresOf(const CaseResult& result) {
   std::vector<std::string> signatures;
   for (const Judgement& j : result.judgements) {
@@ -140,6 +149,40 @@ TEST(Judge, WrongNumbersAndInfinitiesAreNoRounding) {
               ElementsAre("forward_equiv/test/value"));
   EXPECT_THAT(failuresOf(judgeCase(smallCase(), inLanes({"infinite"}, {"forward_equiv"}))),
               ElementsAre("forward_equiv/test/value/nonfinite"));
+}
+
+TEST(Judge, GradientsOfNanByKernelsThatAreOfTwoMindsAreNotJudged) {
+  registerEdited("shifted", shiftGradients);
+  auto through = [](const std::string& op, const std::string& argument) {
+    return caseOf(fmt::format(R"(graph(%x : Tensor, %y : Tensor):
+  %half : float = prim::Constant[value=0.5]()
+  %one : float = prim::Constant[value=1.]()
+  %minus : float = prim::Constant[value=-1.]()
+  %s : Tensor = aten::square(%y)
+  %n : Tensor = aten::neg(%s)
+  %nan : Tensor = aten::log(%n)
+  %h : Tensor = {}({})
+  %z : Tensor = aten::add(%h, %x, %one)
+  return (%z)
+)",
+                              op, argument),
+                  {input({2}), input({2})});
+  };
+  auto judged = [&](const std::string& op, const std::string& argument) {
+    return verdictOf(judgeCase(through(op, argument), inLanes({"shifted"}, {"gradient_equiv"})),
+                     "gradient_equiv");
+  };
+  for (const auto& [op, rest] :
+       std::vector<std::pair<std::string, std::string>>{{"aten::hardshrink", ", %half"},
+                                                        {"aten::softshrink", ", %half"},
+                                                        {"aten::hardswish", ""},
+                                                        {"aten::hardtanh", ", %minus, %one"},
+                                                        {"aten::elu", ", %one, %one, %one"}}) {
+    SCOPED_TRACE(op);
+    EXPECT_EQ(judged(op, "%nan" + rest).reason(), "kernel_of_nan");
+    EXPECT_TRUE(judged(op, "%s" + rest).failed());
+  }
+  EXPECT_TRUE(judged("aten::tanh", "%nan").failed());
 }
 
 TEST(Judge, AReferenceThatDiffersFromItselfJudgesNothing) {
