@@ -32,6 +32,8 @@ struct ProfileUseTrace {
   std::string at;                    // "aten::mul, operand 0"
   ProfileAnswerTrace before, after;  // propagation
   std::vector<SeenTensor> seen;      // per run; subgraphs as if inlined
+  std::string place = {};            // the innermost of: top, if, loop, subgraph
+  std::string why_not = {};          // of a use without an answer: toString(ReasonKind)
 };
 
 // A profile node, as it stands in the graph before propagation.

@@ -47,7 +47,7 @@ KnownGradients knownGradients(const torch::jit::Graph& graph) {
       if (cell.known()) {
         operand.requires_grad = cell.value != 0;
       } else {
-        operand.why = whyUnknown(cell, analysis.reasons());
+        operand.why = whyUnknown(cell, analysis.reasons()).text();
       }
     }
   }

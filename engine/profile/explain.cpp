@@ -151,10 +151,4 @@ bool feedSays(const Analysis& analysis, int32_t step, size_t offset, const Answe
   return said != kNoFact && analysis.pool().sameValues(said, answer.fact);
 }
 
-std::string whyUnknown(const Cell& cell, const Reasons& reasons) {
-  if (cell.reason != kNoReason) return reasons.text(cell.reason);
-  Reasons plain;
-  return plain.text(plain.of(cell.state == CellState::Varies ? ReasonKind::Varies : ReasonKind::NoEvidence));
-}
-
 }  // namespace faultline::profile

@@ -23,6 +23,9 @@ const Node* nodeSaying(const Analysis& analysis, const Value* value, const Answe
 bool feedSays(const Analysis& analysis, int32_t step, size_t offset, const Answer& answer);
 
 // Why a cell holds no value, as a clause; never empty.
-std::string whyUnknown(const Cell& cell, const Reasons& reasons);
+inline ProfileReason whyUnknown(const Cell& cell, const Reasons& reasons) {
+  if (cell.reason != kNoReason) return reasons[cell.reason];
+  return {cell.state == CellState::Varies ? ReasonKind::Varies : ReasonKind::NoEvidence, nullptr};
+}
 
 }  // namespace faultline::profile

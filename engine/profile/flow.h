@@ -9,6 +9,8 @@
 #include <functional>
 #include <vector>
 
+#include <c10/util/SmallVector.h>
+
 #include "engine/profile/fact_pool.h"
 #include "engine/profile/objects.h"
 #include "engine/profile/versions.h"
@@ -52,8 +54,8 @@ struct State {
   bool joins = false;  // parts meet here
   bool loop = false;
   std::vector<StatePart> parts;
-  std::vector<int32_t> evidence;  // by position
-  FactId total = kNoFact;         // all evidence together, wherever it stands
+  c10::SmallVector<int32_t, 4> evidence;  // by position
+  FactId total = kNoFact;                 // all evidence together, wherever it stands
   FactId in = kNoFact;
 };
 

@@ -54,7 +54,7 @@ ProfileState stateOf(const Fact& fact, const profile::Reasons& reasons) {
     known = known || cell.known();
     varies = varies || cell.state == CellState::Varies;
     unseen = unseen || (cell.reason != profile::kNoReason &&
-                        reasons[cell.reason].kind == profile::ReasonKind::NeverRan && !cell.speaks());
+                        reasons[cell.reason].kind == ReasonKind::NeverRan && !cell.speaks());
     return false;
   });
   if (known) return isConcrete(fact) ? ProfileState::Concrete : ProfileState::Partial;
@@ -105,15 +105,55 @@ struct ProfileIndex::Impl {
   }
 
   Answer answer(const Use& use, int32_t step) const {
+    FAULTLINE_CHECK(use.offset < analysis.objects().operandCount(step), "a use names an input of its user");
     const int32_t begin = first[static_cast<size_t>(step)];
     if (begin >= 0 && answers[static_cast<size_t>(begin) + use.offset].fact != profile::kNoFact)
       return answers[static_cast<size_t>(begin) + use.offset];
     return analysis.answer(step, use.offset);
   }
 
+  ProfileState stateOf(profile::FactId fact) const {
+    if (static_cast<size_t>(fact) >= states.size()) states.resize(analysis.pool().size());
+    auto& known = states[static_cast<size_t>(fact)];
+    if (!known) known = faultline::stateOf(analysis.pool()[fact], analysis.reasons());
+    return *known;
+  }
+
+  void fillIn(ProfileLookup& result, const Answer& answer) const {
+    const Fact& fact = analysis.pool()[answer.fact];
+    const profile::Reasons& reasons = analysis.reasons();
+    fill(result.defined, fact.defined, reasons, [](int64_t v) { return v != 0; });
+    fill(result.dtype, fact.dtype, reasons, [](int64_t v) { return static_cast<at::ScalarType>(v); });
+    fill(result.device, fact.device, reasons, profile::decodeDevice);
+    fill(result.rank, fact.rank, reasons, [](int64_t v) { return static_cast<size_t>(v); });
+    fill(result.requires_grad, fact.requires_grad, reasons, [](int64_t v) { return v != 0; });
+    result.sizes.resize(fact.sizes.size());
+    result.strides.resize(fact.strides.size());
+    for (size_t i = 0; i < fact.sizes.size(); ++i) fill(result.sizes[i], fact.sizes[i], reasons, same);
+    for (size_t i = 0; i < fact.strides.size(); ++i) fill(result.strides[i], fact.strides[i], reasons, same);
+    result.state = stateOf(answer.fact);
+    result.conditional = answer.conditional;
+    result.type = analysis.typeOf(answer.fact);
+    if (result.type != nullptr) return;
+    for (const ProfileReason& why : {result.dtype.why, result.rank.why, result.requires_grad.why}) {
+      if (result.why_not.kind == ReasonKind::None) result.why_not = why;
+    }
+  }
+
+  // -1, and why in the result, for a use that is not in the graph.
+  int32_t stepOf(const Use& use, ProfileLookup& result) const {
+    const int32_t step = analysis.program().stepOf(use.user);
+    if (step < 0) {
+      const bool shared = analysis.program().isShared(use.user->owningGraph());
+      result.why_not.kind = shared ? ReasonKind::SharedSubgraph : ReasonKind::NotIndexed;
+    }
+    return step;
+  }
+
   Analysis analysis;
   std::vector<int32_t> first;   // per step: where the answers of its uses begin; -1: not asked ahead
   std::vector<Answer> answers;  // without a fact: not a tensor
+  mutable std::vector<std::optional<ProfileState>> states;  // per fact, made when first asked for
 };
 
 ProfileIndex::ProfileIndex(const Graph& graph) : impl_(std::make_unique<Impl>(graph)) {}
@@ -122,42 +162,24 @@ ProfileIndex::ProfileIndex(ProfileIndex&&) noexcept = default;
 ProfileIndex& ProfileIndex::operator=(ProfileIndex&&) noexcept = default;
 
 ProfileLookup ProfileIndex::lookup(const Use& use) const {
-  const Analysis& analysis = impl_->analysis;
   ProfileLookup result;
-  const int32_t step = analysis.program().stepOf(use.user);
-  FAULTLINE_CHECK(use.user->inputs().size() > use.offset, "a use names an input of its user");
-  if (step < 0) {
-    const bool shared = analysis.program().isShared(use.user->owningGraph());
-    result.why_not =
-        shared ? "the subgraph hangs on two nodes and cannot be told apart" : "not in the indexed graph";
-    return result;
-  }
-  const Value* value = use.user->input(use.offset);
+  const int32_t step = impl_->stepOf(use, result);
+  if (step >= 0) impl_->fillIn(result, impl_->answer(use, step));
+  return result;
+}
+
+ProfileExplanation ProfileIndex::explain(const Use& use) const {
+  const Analysis& analysis = impl_->analysis;
+  ProfileExplanation result;
+  const int32_t step = impl_->stepOf(use, result);
+  if (step < 0) return result;
   const Answer answer = impl_->answer(use, step);
-  const Fact& fact = analysis.pool()[answer.fact];
-  const profile::Reasons& reasons = analysis.reasons();
-  fill(result.defined, fact.defined, reasons, [](int64_t v) { return v != 0; });
-  fill(result.dtype, fact.dtype, reasons, [](int64_t v) { return static_cast<at::ScalarType>(v); });
-  fill(result.device, fact.device, reasons, profile::decodeDevice);
-  fill(result.rank, fact.rank, reasons, [](int64_t v) { return static_cast<size_t>(v); });
-  fill(result.requires_grad, fact.requires_grad, reasons, [](int64_t v) { return v != 0; });
-  result.sizes.resize(fact.sizes.size());
-  result.strides.resize(fact.strides.size());
-  for (size_t i = 0; i < fact.sizes.size(); ++i) fill(result.sizes[i], fact.sizes[i], reasons, same);
-  for (size_t i = 0; i < fact.strides.size(); ++i) fill(result.strides[i], fact.strides[i], reasons, same);
-  result.state = stateOf(fact, reasons);
-  result.conditional = answer.conditional;
-  result.type = analysis.typeOf(answer.fact);
+  impl_->fillIn(result, answer);
+  const Value* value = use.user->input(use.offset);
   const profile::Provenance provenance = profile::explain(analysis, value, step, answer);
   for (const Node* node : provenance.evidence) result.from.push_back(const_cast<Node*>(node));
   if (provenance.place != nullptr) result.place = provenance.place;
   result.node = const_cast<Node*>(profile::nodeSaying(analysis, value, answer, provenance));
-  if (result.type == nullptr) {
-    result.why_not = result.state == ProfileState::Varies ? result.dtype.why : std::string();
-    for (const std::string* why : {&result.dtype.why, &result.rank.why, &result.requires_grad.why}) {
-      if (result.why_not.empty()) result.why_not = *why;
-    }
-  }
   return result;
 }
 
@@ -180,7 +202,7 @@ Node* ProfileIndex::retrieve(const Use& use) const {
       profile::nodeSaying(analysis, value, answer, profile::explain(analysis, value, step, answer)));
 }
 
-ProfileLookup lookupProfile(const Use& use) { return ProfileIndex(graphOf(use.user)).lookup(use); }
+ProfileExplanation lookupProfile(const Use& use) { return ProfileIndex(graphOf(use.user)).explain(use); }
 
 Node* retrieveProfileInformation(Use use) { return ProfileIndex(graphOf(use.user)).retrieve(use); }
 

@@ -75,6 +75,7 @@ void ObjectBuilder::run() {
   const int32_t count = static_cast<int32_t>(program_.steps().size());
   objects_.refs_.reserve(program_.steps().size());
   objects_.operands_.reserve(2 * program_.steps().size());
+  objects_.roots_.reserve(program_.steps().size());
   objects_.first_operand_.reserve(program_.steps().size() + 1);
   for (int32_t i = 0; i < count; ++i) {
     const Step& step = program_.step(i);
@@ -91,7 +92,7 @@ void ObjectBuilder::bind(const Value* value, Ref ref, int32_t feed) {
   if (ref.kind == RefKind::Other) return;
   const c10::Type& type = *value->type();
   const bool refined = type.kind() == c10::TypeKind::TensorType && &type != c10::TensorType::get().get();
-  objects_.refs_[value] = {ref, feed, refined};
+  objects_.refs_.set(value, {ref, feed, refined});
 }
 
 int32_t ObjectBuilder::newRoot(const Value* value, int32_t step, ReasonId reason) {

@@ -13,13 +13,13 @@ Objects::Objects(const FlowProgram& program, const GradModes& modes, Reasons& re
 Objects::~Objects() = default;
 
 ReadValue Objects::operand(const Value* value) const {
-  auto it = refs_.find(value);
-  return it == refs_.end() ? ReadValue{} : it->second;
+  const ReadValue* found = refs_.find(value);
+  return found == nullptr ? ReadValue{} : *found;
 }
 
 bool Objects::hasUngradedView(int32_t root) {
   if (ungraded_.empty()) return false;
-  const std::vector<RegionId> group = groups_.closure(roots_[static_cast<size_t>(root)].group);
+  const std::vector<RegionId> group = groups_.closure(roots_[static_cast<size_t>(root)].group).vec();
   return std::any_of(ungraded_.begin(), ungraded_.end(), [&](RegionId region) {
     for (RegionId part : groups_.closure(region)) {
       if (std::binary_search(group.begin(), group.end(), part)) return true;

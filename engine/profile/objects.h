@@ -105,7 +105,7 @@ class Objects {
 
  private:
   friend class ObjectBuilder;
-  ska::flat_hash_map<const Value*, ReadValue> refs_;
+  PointerMap<Value, ReadValue> refs_;
   // Analyses walk over all operands again and again: in a row they are there at once.
   std::vector<ReadValue> operands_;
   std::vector<uint32_t> first_operand_;  // per step, and one more

@@ -136,14 +136,14 @@ bool FlowProgram::build(const Graph& graph) {
   step_of_.clear();
   step_of_.reserve(steps_.size());
   for (size_t i = 0; i < steps_.size(); ++i) {
-    if (readsOperands(steps_[i].kind)) step_of_.emplace(steps_[i].node, static_cast<int32_t>(i));
+    if (readsOperands(steps_[i].kind)) step_of_.set(steps_[i].node, static_cast<int32_t>(i));
   }
   return true;
 }
 
 int32_t FlowProgram::stepOf(const Node* node) const {
-  auto it = step_of_.find(node);
-  return it == step_of_.end() ? -1 : it->second;
+  const int32_t* found = step_of_.find(node);
+  return found == nullptr ? -1 : *found;
 }
 
 std::vector<int32_t> FlowProgram::blocksOf(int32_t open) const {

@@ -10,8 +10,9 @@
 #include <unordered_set>
 #include <vector>
 
-#include <c10/util/flat_hash_map.h>
 #include <torch/csrc/jit/ir/ir.h>
+
+#include "engine/profile/pointer_map.h"
 
 namespace faultline::profile {
 
@@ -99,7 +100,7 @@ class FlowProgram {
   std::vector<Step> steps_;
   std::vector<Control> controls_;
   bool changes_grad_mode_ = false;
-  ska::flat_hash_map<const Node*, int32_t> step_of_;
+  PointerMap<Node, int32_t> step_of_;
   std::unordered_set<const Graph*> shared_;  // subgraphs on two nodes: not entered
 };
 

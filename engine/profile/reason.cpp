@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <torch/csrc/jit/ir/ir.h>
 
-namespace faultline::profile {
+namespace faultline {
 namespace {
 
-std::string describe(const torch::jit::Node* node) {
+std::string describeWriter(const torch::jit::Node* node) {
   if (node == nullptr) return "another node";
   std::string text = node->kind().toQualString();
   // The value that was written tells two writes of one op apart, and shows when it was a view.
@@ -16,6 +16,8 @@ std::string describe(const torch::jit::Node* node) {
 }
 
 }  // namespace
+
+namespace profile {
 
 ReasonId Reasons::of(ReasonKind kind, const torch::jit::Node* node) {
   ReasonId next = static_cast<ReasonId>(all_.size());
@@ -30,10 +32,22 @@ ReasonId Reasons::of(ReasonKind kind, const torch::jit::Node* node) {
   return next;
 }
 
-std::string Reasons::text(ReasonId id) const {
-  if (id == kNoReason) return {};
-  const Reason& reason = (*this)[id];
-  switch (reason.kind) {
+}  // namespace profile
+
+const char* toString(ReasonKind kind) {
+  constexpr const char* kNames[] = {
+      "none",        "no_evidence",  "never_ran",   "varies",          "not_recorded", "ended_by",
+      "no_grad",     "mode_unknown", "inside",      "list_written",    "container",    "opaque",
+      "arm_unknown", "not_tensor",   "static_type", "shared_subgraph", "not_indexed"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+std::string ProfileReason::text() const {
+  switch (kind) {
+    case ReasonKind::None:
+      break;
+    case ReasonKind::NotIndexed:
+      return "not in the indexed graph";
     case ReasonKind::NoEvidence:
       return "no profile node speaks of it";
     case ReasonKind::NeverRan:
@@ -43,7 +57,7 @@ std::string Reasons::text(ReasonId id) const {
     case ReasonKind::NotRecorded:
       return "the profile node does not say";
     case ReasonKind::EndedBy:
-      return fmt::format("ended by {}", describe(reason.node));
+      return fmt::format("ended by {}", describeWriter(node));
     case ReasonKind::NoGrad:
       return "recorded under no_grad, where a 0 says nothing of the tensor";
     case ReasonKind::ModeUnknown:
@@ -51,11 +65,11 @@ std::string Reasons::text(ReasonId id) const {
     case ReasonKind::Inside:
       return "recorded inside a running differentiable subgraph, which detaches its inputs";
     case ReasonKind::ListWritten:
-      return fmt::format("the list is written by {}", describe(reason.node));
+      return fmt::format("the list is written by {}", describeWriter(node));
     case ReasonKind::Container:
       return "comes out of a container that cannot be followed";
     case ReasonKind::Opaque:
-      return fmt::format("made by {}, which is opaque", describe(reason.node));
+      return fmt::format("made by {}, which is opaque", describeWriter(node));
     case ReasonKind::ArmUnknown:
       return "one way into the join says nothing of it";
     case ReasonKind::NotTensor:
@@ -68,4 +82,4 @@ std::string Reasons::text(ReasonId id) const {
   return {};
 }
 
-}  // namespace faultline::profile
+}  // namespace faultline

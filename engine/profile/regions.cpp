@@ -15,8 +15,7 @@ Regions::Regions() { fresh(); }
 RegionId Regions::fresh() {
   const RegionId id = static_cast<RegionId>(parent_.size());
   parent_.push_back(id);
-  includes_.emplace_back();
-  closures_.emplace_back();
+  first_included_.push_back(-1);
   return id;
 }
 
@@ -37,15 +36,19 @@ void Regions::unite(RegionId a, RegionId b) {
   if (a == b) return;
   if (b < a) std::swap(a, b);  // the wildcard stays its own representative
   parent_[static_cast<size_t>(b)] = a;
-  auto& into = includes_[static_cast<size_t>(a)];
-  auto& from = includes_[static_cast<size_t>(b)];
-  into.insert(into.end(), from.begin(), from.end());
-  from.clear();
+  int32_t* last = &first_included_[static_cast<size_t>(b)];
+  while (*last >= 0) last = &included_[static_cast<size_t>(*last)].next;
+  *last = first_included_[static_cast<size_t>(a)];
+  first_included_[static_cast<size_t>(a)] = first_included_[static_cast<size_t>(b)];
+  first_included_[static_cast<size_t>(b)] = -1;
 }
 
 void Regions::include(RegionId region, RegionId part) {
   region = find(region);
-  if (region != find(part)) includes_[static_cast<size_t>(region)].push_back(part);
+  if (region == find(part)) return;
+  int32_t& first = first_included_[static_cast<size_t>(region)];
+  included_.push_back({part, first});
+  first = static_cast<int32_t>(included_.size()) - 1;
 }
 
 void Regions::escape(RegionId region) {
@@ -53,15 +56,19 @@ void Regions::escape(RegionId region) {
   unite(kWildcard, region);
 }
 
-const std::vector<RegionId>& Regions::closure(RegionId region) {
+c10::ArrayRef<RegionId> Regions::closure(RegionId region) {
   while (true) {
     region = find(region);
+    // Most include nothing, and are their own representative.
+    if (first_included_[static_cast<size_t>(region)] < 0) return parent_[static_cast<size_t>(region)];
+    closures_.resize(parent_.size());
     std::vector<RegionId>& known = closures_[static_cast<size_t>(region)];
     if (!known.empty()) return known;
     std::vector<RegionId> seen = {region};
     for (size_t i = 0; i < seen.size() && seen.size() <= kLargestClosure; ++i) {
-      for (RegionId part : includes_[static_cast<size_t>(seen[i])]) {
-        const RegionId root = find(part);
+      for (int32_t next = first_included_[static_cast<size_t>(seen[i])]; next >= 0;
+           next = included_[static_cast<size_t>(next)].next) {
+        const RegionId root = find(included_[static_cast<size_t>(next)].part);
         if (std::find(seen.begin(), seen.end(), root) == seen.end()) seen.push_back(root);
       }
     }

@@ -6,8 +6,9 @@
 // views (gradients).
 #pragma once
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
+
+#include <c10/util/ArrayRef.h>
 
 namespace faultline::profile {
 
@@ -23,16 +24,21 @@ class Regions {
   // Everything that `region` may be is from now on one with the wildcard.
   void escape(RegionId region);
 
-  // What `region` may be, as sorted representatives. Call when the walk is over.
-  const std::vector<RegionId>& closure(RegionId region);
+  // What `region` may be, as sorted representatives. Call when the walk is over; valid until the next call.
+  c10::ArrayRef<RegionId> closure(RegionId region);
 
  private:
   RegionId find(RegionId region);
   void unite(RegionId a, RegionId b);
 
+  struct Included {
+    RegionId part;
+    int32_t next;
+  };
   std::vector<RegionId> parent_;
-  std::vector<std::vector<RegionId>> includes_;
-  std::vector<std::vector<RegionId>> closures_;  // empty: not asked yet
+  std::vector<int32_t> first_included_;  // per region, the first of a list in included_; -1: none
+  std::vector<Included> included_;
+  std::vector<std::vector<RegionId>> closures_;  // of regions that include others; empty: not asked yet
 };
 
 }  // namespace faultline::profile

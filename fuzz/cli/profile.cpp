@@ -28,8 +28,7 @@ struct ProfileFlags {
   std::optional<uint64_t> cases, seed;
 };
 
-template <class T>
-std::string listText(const std::vector<ProfileField<T>>& fields) {
+std::string listText(const ProfileDimensions& fields) {
   std::vector<std::string> words;
   for (const auto& field : fields) words.push_back(field.known() ? std::to_string(field.value) : "*");
   return fmt::format("{}", fmt::join(words, ", "));
@@ -89,7 +88,7 @@ Result<std::vector<const ProfiledUse*>> explained(const std::string& word,
 }
 
 void printExplanation(const Console& console, const ProfiledUse& use, const WrittenGraph& written) {
-  const ProfileLookup& answer = use.answer;
+  const ProfileExplanation& answer = use.answer;
   console.line(fmt::format("{} as input {} of {}, in {}", use.value, use.use.offset, use.user, use.graph));
   console.paragraph(fmt::format("answer: {}: {}", toString(answer.state), answerText(answer)), 2);
   std::vector<std::string> evidence;
@@ -101,7 +100,7 @@ void printExplanation(const Console& console, const ProfiledUse& use, const Writ
   }
   if (answer.conditional)
     console.paragraph("conditional: the evidence does not cover this use; guard before acting", 2);
-  if (!answer.why_not.empty()) console.paragraph("why not more: " + answer.why_not, 2);
+  if (answer.why_not.kind != ReasonKind::None) console.paragraph("why not more: " + answer.why_not.text(), 2);
   for (const FieldText& field : missingFields(answer)) {
     if (!field.why.empty())
       console.paragraph(fmt::format("{}: {}: {}", field.name, field.state, field.why), 2);

@@ -14,7 +14,7 @@ namespace {
 constexpr uint64_t kPassCases = 20;
 
 std::string shareText(uint64_t part, uint64_t of) {
-  return of == 0 ? "" : fmt::format("{:.0f}%", 100.0 * static_cast<double>(part) / static_cast<double>(of));
+  return of == 0 ? "" : fmt::format("{:.1f}%", 100.0 * static_cast<double>(part) / static_cast<double>(of));
 }
 
 std::string countsText(const std::map<std::string, uint64_t>& counts) {
@@ -77,7 +77,7 @@ Result<ExitCode> runPassTable(const PassTableFlags& flags) {
   const std::vector<PassRow> rows = passTable(stockPasses(), samples);
 
   const Console console(flags.json);
-  Table table({"pass", "changed", "answers", "", "verdict"});
+  Table table({"pass", "changed", "before", "after", "verdict"});
   table.alignRight(1);
   table.alignRight(2);
   table.alignRight(3);
@@ -89,9 +89,10 @@ Result<ExitCode> runPassTable(const PassTableFlags& flags) {
   console.paragraph(
       flags.file.empty()
           ? fmt::format("Each pass on {} propagated graphs of generated programs (seed {}): how many it "
-                        "changed, the share of tensor uses with an answer before it and after it and "
-                        "propagation, and what is left of the protocol.",
-                        samples.size(), seed)
+                        "changed; of these, the share of tensor uses that have an answer before it, and "
+                        "after it and propagation (it loses answers where that is more than {:.0f} "
+                        "point less); and what is left of the protocol.",
+                        samples.size(), seed, 100 * kShareThatMayGo)
           : "Each pass on the propagated graph of this file. Answers are not held against a run.");
   console.line();
   console.print(table.str());

@@ -26,24 +26,23 @@ const char* stateWord(FieldState state) {
 
 template <class T>
 void addMissing(const std::string& name, const ProfileField<T>& field, std::vector<FieldText>& missing) {
-  if (!field.known()) missing.push_back({name, stateWord(field.state), field.why});
+  if (!field.known()) missing.push_back({name, stateWord(field.state), field.why.text()});
 }
 
 // The first element that is not known speaks for all.
-void addMissing(const std::string& name, const std::vector<ProfileField<int64_t>>& fields,
-                std::vector<FieldText>& missing) {
+void addMissing(const std::string& name, const ProfileDimensions& fields, std::vector<FieldText>& missing) {
   for (const auto& field : fields) {
     if (!field.known()) return addMissing(name, field, missing);
   }
 }
 
-Json numbers(const std::vector<ProfileField<int64_t>>& fields) {
+Json numbers(const ProfileDimensions& fields) {
   Json list = Json::array();
   for (const auto& field : fields) list.push_back(field.known() ? Json(field.value) : Json());
   return list;
 }
 
-bool anyKnown(const std::vector<ProfileField<int64_t>>& fields) {
+bool anyKnown(const ProfileDimensions& fields) {
   return std::any_of(fields.begin(), fields.end(), [](const auto& field) { return field.known(); });
 }
 
@@ -58,7 +57,7 @@ std::vector<ProfiledUse> profiledUses(const Graph& graph, const WrittenGraph& wr
     for (size_t offset = 0; offset < names.size(); ++offset) {
       if (!holdsTensor(node->inputs()[offset])) continue;
       const Use use(const_cast<Node*>(node), offset);
-      uses.push_back({written.graphOf(node), names[offset], written.kind(node), use, index.lookup(use)});
+      uses.push_back({written.graphOf(node), names[offset], written.kind(node), use, index.explain(use)});
     }
   }
   return uses;
@@ -85,7 +84,7 @@ std::vector<FieldText> missingFields(const ProfileLookup& answer) {
 }
 
 Json useJson(const ProfiledUse& use, const WrittenGraph& written) {
-  const ProfileLookup& answer = use.answer;
+  const ProfileExplanation& answer = use.answer;
   Json fields = Json::object(), why = Json::object(), from = Json::array();
   if (answer.defined.known()) fields["defined"] = answer.defined.value;
   if (answer.dtype.known()) fields["dtype"] = c10::toString(answer.dtype.value);
@@ -97,7 +96,7 @@ Json useJson(const ProfiledUse& use, const WrittenGraph& written) {
   for (const FieldText& field : missingFields(answer)) {
     if (!field.why.empty()) why[field.name] = field.why;
   }
-  if (!answer.why_not.empty()) why["type"] = answer.why_not;
+  if (answer.why_not.kind != ReasonKind::None) why["type"] = answer.why_not.text();
   for (const Node* node : answer.from) from.push_back(nodeName(node, written));
   return {{"graph", use.graph},
           {"value", use.value},

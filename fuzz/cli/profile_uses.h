@@ -14,7 +14,7 @@ struct ProfiledUse {
   std::string value;  // "%a"
   std::string user;   // "aten::neg", "prim::DifferentiableGraph_1", "return"
   Use use{nullptr, 0};
-  ProfileLookup answer;
+  ProfileExplanation answer;
 };
 
 // In the order of the text: a graph before its subgraphs. Uses by profile nodes themselves are left out.

@@ -46,6 +46,7 @@ uint64_t caseSeed(uint64_t seed, uint64_t index);
 
 struct GeneratorFeature {
   std::string name, help;
+  uint32_t percent = 0;  // of cases that have it unless it is pinned
 };
 const std::vector<GeneratorFeature>& generatorFeatures();
 

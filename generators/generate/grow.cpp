@@ -33,6 +33,7 @@ const std::vector<Step>& steps() {
       {Feature::no_grad, 6, false, growGradModeRegion},
       {Feature::lists, 5, false, growList},
       {Feature::tuples, 5, false, growTuple},
+      {Feature::aliasing, 30, false, growAliases},
   };
   return all;
 }
@@ -72,6 +73,19 @@ void addContainer(ProgramBuilder& program, InputSpec::Kind kind, c10::Symbol unp
   for (size_t i = 0; i < types.size(); ++i) {
     program.bring(node->output(i), rangeOfInput(container.elements[i]));
   }
+}
+
+enum class Access : uint8_t { View, Write, Read };
+
+// The case's own rows of which the first operand is viewed, written or only read.
+std::vector<uint32_t> rowsFor(const ProgramBuilder& program, Access access) {
+  std::vector<uint32_t> weights = program.swarm().weights;
+  const std::vector<OpRow>& rows = opRows();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Access own = rows[i].mutates ? Access::Write : rows[i].view ? Access::View : Access::Read;
+    if (own != access || (own != Access::Read && rows[i].family == "list")) weights[i] = 0;
+  }
+  return weights;
 }
 
 }  // namespace
@@ -161,6 +175,32 @@ void growChain(ProgramBuilder& program) {
     if (program.swarm().chain_weights[static_cast<size_t>(&row - opRows().data())] == 0) break;
     torch::jit::Value* result = program.tryOp(row);
     if (result != nullptr) program.prefer(result);
+  }
+  program.prefer(nullptr);
+}
+
+// One tensor, its views, and what is written into any of them, between reads of any of them.
+void growAliases(ProgramBuilder& program) {
+  Choices& choices = program.choices();
+  Choices::Span span(choices, "aliases");
+  // Rather one without a gradient: a write may give it one, and all that share its memory with it.
+  std::vector<uint32_t> writable;
+  for (const Operand& operand : program.tensors())
+    writable.push_back(!operand.writable ? 0 : operand.requires_grad ? 1 : 3);
+  if (std::count(writable.begin(), writable.end(), 0u) == static_cast<std::ptrdiff_t>(writable.size()))
+    return;
+  std::vector<const torch::jit::Value*> group = {program.tensors()[choices.weighted(writable)].value};
+  const int64_t length = choices.between(3, 8);
+  for (int64_t i = 0; i < length && program.nodes() < program.options().max_nodes; ++i) {
+    Choices::Span link(choices, "op");
+    // Read before anything is written: what was true then is what a write ends.
+    const Access access = i == 0 ? Access::Read : static_cast<Access>(choices.weighted({3, 4, 3}));
+    const std::vector<uint32_t> weights = rowsFor(program, access);
+    program.prefer(group[choices.below(group.size())]);
+    const size_t row = choices.weighted(weights);
+    if (weights[row] == 0) continue;
+    const torch::jit::Value* result = program.tryOp(opRows()[row]);
+    if (result != nullptr && access != Access::Read) group.push_back(result);
   }
   program.prefer(nullptr);
 }

@@ -1,4 +1,5 @@
-// Fills a program: inputs first, then ops, chains, branches, loops, grad-mode regions and containers.
+// Fills a program: inputs first, then ops, chains, stretches of aliases, branches, loops, grad-mode regions
+// and containers.
 #pragma once
 #include <optional>
 #include <vector>
@@ -20,6 +21,7 @@ void growGradModeRegion(ProgramBuilder& program);
 void growList(ProgramBuilder& program);
 void growTuple(ProgramBuilder& program);
 void growChain(ProgramBuilder& program);
+void growAliases(ProgramBuilder& program);
 
 // One of these, rather one whose gradient is still loose; nothing: there are none.
 std::optional<Operand> pickTensor(ProgramBuilder& program, const std::vector<Operand>& from);

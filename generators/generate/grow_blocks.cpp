@@ -152,6 +152,7 @@ void growLoop(ProgramBuilder& program) {
   ProgramBuilder::Scope scope = program.open(loop, body);
   program.bringInteger(body->inputs()[0]);
   for (size_t i = 0; i < initial.size(); ++i) program.bring(body->inputs()[i + 1], initial[i].range);
+  if (program.swarm().has(Feature::aliasing)) growAliases(program);  // of tensors from outside
   growBlock(program);
   std::vector<Operand> seen = program.leave(scope);
 

@@ -85,7 +85,7 @@ bool Swarm::anyRow() const {
 const std::vector<GeneratorFeature>& generatorFeatures() {
   static const std::vector<GeneratorFeature> features = [] {
     std::vector<GeneratorFeature> all;
-    for (const FeatureRow& row : feature_rows) all.push_back({row.name, row.help});
+    for (const FeatureRow& row : feature_rows) all.push_back({row.name, row.help, row.percent});
     return all;
   }();
   return features;
@@ -116,8 +116,9 @@ Result<void> validateGenerateOptions(const GenerateOptions& options) {
 Swarm drawSwarm(Choices& choices, const GenerateOptions& options) {
   Choices::Span span(choices, "swarm");
   Swarm swarm;
-  for (size_t i = 0; i < swarm.features.size(); ++i)
-    swarm.features[i] = choices.flip(feature_rows[i].percent);
+  for (size_t i = 0; i < swarm.features.size(); ++i) {
+    if (feature_rows[i].percent > 0) swarm.features[i] = choices.flip(feature_rows[i].percent);
+  }
   for (const std::string& text : options.features) {
     Pin pin = readPin(text);
     for (size_t i = 0; i < swarm.features.size(); ++i) {

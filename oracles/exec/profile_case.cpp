@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -57,6 +58,13 @@ std::vector<Use> plainUses(const Graph& graph) {
 std::string placeOf(const Use& use) {
   return fmt::format("{}, operand {} (%{})", use.user->kind().toQualString(), use.offset,
                      use.user->input(use.offset)->debugName());
+}
+
+const char* blockOf(const Use& use, const Graph& top) {
+  const Block* block = use.user->owningBlock();
+  const Node* owner = block->owningNode();
+  if (owner == nullptr) return use.user->owningGraph() == &top ? "top" : "subgraph";
+  return owner->kind() == prim::If ? "if" : owner->kind() == prim::Loop ? "loop" : "subgraph";
 }
 
 template <class T>
@@ -121,6 +129,27 @@ bool isJoined(const Value* value) {
   const Node* maker = value->node();
   return !maker->blocks().empty() ||
          (maker->kind() == prim::Param && maker->owningBlock()->owningNode() != nullptr);
+}
+
+bool writes(const Node* node) {
+  const std::string name = node->kind().toQualString();
+  return node->kind().is_aten() && name.back() == '_';
+}
+
+// Of all blocks and subgraphs.
+std::vector<Node*> allNodes(Graph& graph) {
+  std::vector<Node*> nodes;
+  std::vector<Block*> open = {graph.block()};
+  while (!open.empty()) {
+    Block* block = open.back();
+    open.pop_back();
+    for (Node* node : block->nodes()) {
+      nodes.push_back(node);
+      if (node->hasAttribute(attr::Subgraph)) open.push_back(node->g(attr::Subgraph)->block());
+      for (Block* inner : node->blocks()) open.push_back(inner);
+    }
+  }
+  return nodes;
 }
 
 // The use right behind a node: what arrives there is what arrived at the node.
@@ -190,13 +219,34 @@ ProfiledCase profiledCase(const Case& c, const PreparedCase& prepared) {
 std::shared_ptr<Graph> withSomeProfileNodes(const Graph& plain, const Recording& recording, uint64_t seed) {
   auto graph = withProfileNodes(plain, recording);
   Random random(mixSeed(seed, 0x9f0f11e));
-  // With a node at every use there is nothing to find out. Half the time everything is there but for what
-  // control flow joins, so that answers there rest on what goes into the joins.
-  constexpr uint64_t kPercent[] = {15, 50};
-  const uint64_t choice = random.below(4);
-  dropProfileNodes(graph->block(), [&](const Node* node) {
-    return choice < 2 ? random.below(100) >= kPercent[choice] : isJoined(node->input(0));
-  });
+  // With a node at every use there is nothing to find out: each rule of what may be concluded is left alone
+  // with its answers in some cases.
+  enum class Left : uint8_t { Few, Half, AllButJoins, FirstOfEach };
+  std::vector<Left> ways = {Left::Few, Left::Half};
+  const auto nodes = allNodes(*graph);
+  if (std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return !node->blocks().empty(); }))
+    ways.insert(ways.end(), {Left::AllButJoins, Left::AllButJoins, Left::AllButJoins});
+  if (std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return writes(node); }))
+    ways.insert(ways.end(), {Left::FirstOfEach, Left::FirstOfEach, Left::FirstOfEach});
+  switch (ways[random.below(ways.size())]) {
+    case Left::Few:
+      dropProfileNodes(graph->block(), [&](const Node*) { return random.below(100) >= 15; });
+      break;
+    case Left::Half:
+      dropProfileNodes(graph->block(), [&](const Node*) { return random.below(100) >= 50; });
+      break;
+    case Left::AllButJoins:
+      dropProfileNodes(graph->block(), [](const Node* node) { return isJoined(node->input(0)); });
+      break;
+    case Left::FirstOfEach: {
+      std::unordered_set<const Value*> seen;
+      dropProfileNodes(graph->block(), [&](const Node* node) {
+        const Value* value = behindProfileNodes(node->input(0));
+        return writes(value->node()) || !seen.insert(value).second;
+      });
+      break;
+    }
+  }
   return graph;
 }
 
@@ -206,10 +256,12 @@ ProfileTrace traceProfile(const std::shared_ptr<Graph>& graph, const ProfilePass
   const std::vector<Use> uses = plainUses(*graph);
   for (const ProfileLookup& lookup : passes.lookup(*graph, uses)) {
     trace.uses.push_back({{}, answerOf(lookup), {}, {}});
+    if (lookup.type == nullptr) trace.uses.back().why_not = toString(lookup.why_not.kind);
   }
   std::unordered_map<const Node*, std::vector<size_t>> uses_of;
   for (size_t i = 0; i < uses.size(); ++i) {
     trace.uses[i].at = placeOf(uses[i]);
+    trace.uses[i].place = blockOf(uses[i], *graph);
     uses_of[uses[i].user].push_back(i);
   }
   bool any_unseen = false;

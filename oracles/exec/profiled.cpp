@@ -1,4 +1,6 @@
 // The profile protocol at work: profiled in the first run, and then either taken out again or made use of.
+#include <map>
+
 #include "faultline/apply_profile.h"
 #include "faultline/ir.h"
 #include "oracles/exec/interpreted.h"
@@ -47,6 +49,35 @@ std::shared_ptr<Graph> inlined(const std::shared_ptr<Graph>& graph) {
   return copy;
 }
 
+// Of the uses that executed: how many have an answer, in all and by the block they stand in; and of those
+// without one, how many for which reason.
+void shareAnswers(const ProfileTrace& profile, std::vector<ShareTrace>& shares) {
+  std::map<std::string, ShareTrace> by_name;
+  const auto count = [&](const std::string& name, bool hit) {
+    ShareTrace& share = by_name.try_emplace(name, ShareTrace{name}).first->second;
+    share.of += 1;
+    share.hits += hit ? 1 : 0;
+  };
+  std::map<std::string, uint64_t> reasons;
+  uint64_t silent = 0;
+  for (const ProfileUseTrace& use : profile.uses) {
+    const bool executed = std::any_of(use.seen.begin(), use.seen.end(),
+                                      [](const SeenTensor& seen) { return seen.times > seen.absent; });
+    if (!executed) continue;
+    count("answered", use.before.answered);
+    count("answered_in_" + use.place, use.before.answered);
+    if (use.before.answered) continue;
+    ++silent;
+    ++reasons[use.why_not];
+  }
+  for (const auto& entry : by_name) shares.push_back(entry.second);
+  // Every reason is counted against all of them, so that the parts add up.
+  for (size_t kind = 0; kind <= static_cast<size_t>(ReasonKind::NotIndexed); ++kind) {
+    const std::string name = toString(static_cast<ReasonKind>(kind));
+    if (silent > 0) shares.push_back({"no_answer_" + name, reasons[name], silent});
+  }
+}
+
 class RemovedProgram : public LaneProgram {
  public:
   RemovedProgram(ProfiledCase profiled, const ProfilePasses& passes, uint64_t seed)
@@ -64,14 +95,7 @@ class RemovedProgram : public LaneProgram {
     std::vector<Recording> recordings = {first_.recording()};
     if (again_) recordings.push_back(again_->recording());
     addSeen(*profile_, recordings);
-    ShareTrace answered{"answered"};
-    for (const ProfileUseTrace& use : profile_->uses) {
-      const bool executed = std::any_of(use.seen.begin(), use.seen.end(),
-                                        [](const SeenTensor& seen) { return seen.times > seen.absent; });
-      answered.of += executed ? 1 : 0;
-      answered.hits += executed && use.before.answered ? 1 : 0;
-    }
-    trace.shares.push_back(answered);
+    shareAnswers(*profile_, trace.shares);
     trace.profile = std::move(profile_);
   }
 

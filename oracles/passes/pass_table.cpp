@@ -129,15 +129,17 @@ void tryPass(const StockPass& pass, const ProfiledSample& sample, PassRow& row) 
 }
 
 PassVerdict verdictOf(const PassRow& row) {
-  if (row.graphs == 0) return row.threw > 0 ? PassVerdict::Throws : PassVerdict::Idle;
-  if (row.changed == 0) return PassVerdict::Idle;
+  if (row.changed == 0) return row.threw > 0 ? PassVerdict::Throws : PassVerdict::Idle;
   if (row.invalid == row.changed) return PassVerdict::Invalid;
   if (!row.wrong.empty()) return PassVerdict::WrongAnswers;
   if (!row.staying.empty()) return PassVerdict::Contradicts;
   // A pass may take uses away, and their answers with them: what counts is the share.
-  const bool fewer = static_cast<double>(row.answered_after) * static_cast<double>(row.uses_before) <
-                     0.99 * static_cast<double>(row.answered_before) * static_cast<double>(row.uses_after);
-  if (fewer) return PassVerdict::LosesAnswers;
+  const auto share = [](uint64_t answered, uint64_t uses) {
+    return uses == 0 ? 1 : static_cast<double>(answered) / static_cast<double>(uses);
+  };
+  if (share(row.answered_after, row.uses_after) <
+      share(row.answered_before, row.uses_before) - kShareThatMayGo)
+    return PassVerdict::LosesAnswers;
   return row.findings.empty() ? PassVerdict::Keeps : PassVerdict::Propagate;
 }
 

@@ -19,6 +19,9 @@ struct ProfiledSample {
   std::shared_ptr<const Case> program;  // nullptr: the run is not known, answers cannot be held against it
 };
 
+// Of the share of uses with an answer: less than this is no loss.
+constexpr double kShareThatMayGo = 0.01;
+
 enum class PassVerdict {
   Idle,          // changed no graph: nothing is shown
   Keeps,         // what it leaves validates
@@ -27,7 +30,7 @@ enum class PassVerdict {
   Contradicts,   // profile nodes contradict each other or the values they stand on
   WrongAnswers,  // an answer does not describe what arrives on the run it was profiled on
   Invalid,       // it leaves no graph that could run, whatever its profile
-  Throws,        // on every graph
+  Throws,        // on graphs, and changed no other
   Crashes,       // ended the process; what it did before that is not known
 };
 const char* toString(PassVerdict verdict);

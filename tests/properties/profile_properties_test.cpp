@@ -4,6 +4,8 @@
 // (RapidCheck's GoogleTest header needs gtest first.)
 #include <rapidcheck/gtest.h>
 
+#include <torch/csrc/jit/passes/create_autodiff_subgraphs.h>
+
 #include "faultline/ir.h"
 #include "faultline/profile.h"
 #include "faultline/recorder.h"
@@ -33,15 +35,29 @@ std::vector<Use> usesOf(const Graph& graph) {
   return uses;
 }
 
+std::string textOf(const ProfileLookup& lookup) {
+  return std::string(toString(lookup.state)) + (lookup.conditional ? "?" : "") +
+         (lookup.type ? writeType(*lookup.type) : "");
+}
+
 // Answers as text, one per use.
 std::vector<std::string> answersOf(const Graph& graph) {
   const ProfileIndex index(graph);
   std::vector<std::string> answers;
+  for (const Use& use : usesOf(graph)) answers.push_back(textOf(index.lookup(use)));
+  return answers;
+}
+
+// Of ops alone, whichever graph they stand in: sorted.
+std::vector<std::string> answersByOp(const Graph& graph) {
+  const ProfileIndex index(graph);
+  std::vector<std::string> answers;
   for (const Use& use : usesOf(graph)) {
-    const ProfileLookup lookup = index.lookup(use);
-    answers.push_back(std::string(toString(lookup.state)) + (lookup.conditional ? "?" : "") +
-                      (lookup.type ? writeType(*lookup.type) : ""));
+    if (!use.user->kind().is_aten()) continue;
+    answers.push_back(std::string(use.user->kind().toQualString()) + " " + std::to_string(use.offset) + " " +
+                      textOf(index.lookup(use)));
   }
+  std::sort(answers.begin(), answers.end());
   return answers;
 }
 
@@ -77,6 +93,36 @@ RC_GTEST_PROP(ProfileProperties, PropagationAndRemoval, ()) {
   removeProfileNodes(*once);
   RC_ASSERT(describeGraphDifference(*once, *plain) == "");
   RC_ASSERT(writeGraph(*once).find("prim::profile") == std::string::npos);
+}
+
+// However a graph is asked or carried about.
+RC_GTEST_PROP(ProfileProperties, AnswersBelongToTheGraphAndNotToItsCopy, ()) {
+  const DrawnCase drawn = *drawnCases(withProfiles());
+  const Graph& graph = *drawn.value.graph;
+  const std::vector<std::string> answers = answersOf(graph);
+  RC_ASSERT(answersOf(*drawn.value.graph->copy()) == answers);
+  const auto read = readGraph(writeGraph(graph));
+  RC_ASSERT(read.has_value());
+  RC_ASSERT(answersOf(**read) == answers);
+  // One use by itself, an index of its own.
+  const ProfileIndex index(graph);
+  const std::vector<Use> uses = usesOf(graph);
+  const size_t asked = uses.empty() ? 0 : *rc::gen::inRange<size_t>(0, uses.size());
+  if (!uses.empty() && uses[asked].user->owningGraph() == &graph) {
+    const ProfileLookup alone = lookupProfile(uses[asked]);
+    RC_ASSERT(textOf(alone) == textOf(index.lookup(uses[asked])));
+    RC_ASSERT(retrieveProfileInformation(uses[asked]) == index.retrieve(uses[asked]));
+  }
+}
+
+// Ops that go into subgraphs take their answers along.
+RC_GTEST_PROP(ProfileProperties, SubgraphCreationLosesNoAnswer, ()) {
+  const DrawnCase drawn = *drawnCases(withProfiles());
+  auto grouped = drawn.value.graph->copy();
+  propagateProfileNode(grouped);
+  const auto before = answersByOp(*grouped);
+  torch::jit::CreateAutodiffSubgraphs(grouped, 2);
+  RC_ASSERT(answersByOp(*grouped) == before);
 }
 
 // All laws at once, soundness against the tensors that arrive among them, on profiles of the first run.

@@ -12,9 +12,11 @@
 #include <string>
 #include <vector>
 
+#include <c10/util/SmallVector.h>
 #include <torch/csrc/jit/ir/ir.h>
 
 #include "faultline/error.h"
+#include "faultline/profile_reason.h"
 
 namespace faultline {
 
@@ -44,12 +46,14 @@ template <class T>
 struct ProfileField {
   FieldState state = FieldState::Nothing;
   T value{};
-  std::string why;  // for Varies, Ended and Nothing: names the op or mode that is the reason
+  ProfileReason why;  // for Varies, Ended and Nothing: names the op or mode that is the reason
   bool known() const { return state == FieldState::Value; }
 };
 
 enum class ProfileState { Unknown, Unseen, Varies, Partial, Concrete };
 const char* toString(ProfileState state);
+
+using ProfileDimensions = c10::SmallVector<ProfileField<int64_t>, 4>;
 
 struct ProfileLookup {
   ProfileState state = ProfileState::Unknown;
@@ -57,18 +61,22 @@ struct ProfileLookup {
   ProfileField<at::ScalarType> dtype;
   ProfileField<c10::Device> device{FieldState::Nothing, c10::Device(c10::DeviceType::CPU), {}};
   ProfileField<size_t> rank;
-  std::vector<ProfileField<int64_t>> sizes;    // rank entries, empty when the rank is not known
-  std::vector<ProfileField<int64_t>> strides;  // likewise
+  ProfileDimensions sizes;    // rank entries, empty when the rank is not known
+  ProfileDimensions strides;  // likewise
   ProfileField<bool> requires_grad;
   bool conditional = false;  // the evidence does not cover the use: act on it only behind a guard
   c10::TensorTypePtr type;   // the known fields as a type; nullptr when none is known
-  Node* node = nullptr;      // a node that says exactly this, if there is one
-  std::vector<Node*> from;   // the evidence
-  std::string place;         // where the evidence stands: "direct feed", "join of both arms", …
-  std::string why_not;       // for an answer without fields: the reason
+  ProfileReason why_not;     // for an answer without fields
 };
 
-ProfileLookup lookupProfile(const Use& use);
+// The same, and where it comes from: the evidence is sought from place to place, which takes microseconds.
+struct ProfileExplanation : ProfileLookup {
+  Node* node = nullptr;     // a node that says exactly this, if there is one
+  std::vector<Node*> from;  // the evidence
+  std::string place;        // where the evidence stands: "direct feed", "join of both arms", …
+};
+
+ProfileExplanation lookupProfile(const Use& use);
 
 // What is known, and nothing of where from and why not.
 struct ProfileKnown {
@@ -113,7 +121,8 @@ class ProfileIndex {
   ProfileIndex& operator=(ProfileIndex&&) noexcept;
 
   ProfileLookup lookup(const Use& use) const;
-  // For passes that ask at every use: lookup's type at a tenth of its cost.
+  ProfileExplanation explain(const Use& use) const;
+  // For passes that ask at every use: lookup's type at a fraction of its cost.
   ProfileKnown known(const Use& use) const;
   Node* retrieve(const Use& use) const;
 

@@ -42,13 +42,13 @@ std::vector<Row> readRows() {
   return rows;
 }
 
-std::string join(const std::vector<ProfileField<int64_t>>& fields) {
+std::string join(const ProfileDimensions& fields) {
   std::vector<std::string> words;
   for (const auto& field : fields) words.push_back(field.known() ? std::to_string(field.value) : "*");
   return fmt::format("{}", fmt::join(words, ","));
 }
 
-bool anyKnown(const std::vector<ProfileField<int64_t>>& fields) {
+bool anyKnown(const ProfileDimensions& fields) {
   for (const auto& field : fields) {
     if (field.known()) return true;
   }
@@ -68,10 +68,10 @@ std::map<std::string, std::string> knownFields(const ProfileLookup& lookup) {
 }
 
 std::string reasons(const ProfileLookup& lookup) {
-  std::string all =
-      lookup.why_not + "|" + lookup.dtype.why + "|" + lookup.rank.why + "|" + lookup.requires_grad.why;
-  for (const auto& field : lookup.sizes) all += "|" + field.why;
-  for (const auto& field : lookup.strides) all += "|" + field.why;
+  std::string all = lookup.why_not.text() + "|" + lookup.dtype.why.text() + "|" + lookup.rank.why.text() +
+                    "|" + lookup.requires_grad.why.text();
+  for (const auto& field : lookup.sizes) all += "|" + field.why.text();
+  for (const auto& field : lookup.strides) all += "|" + field.why.text();
   return all;
 }
 
@@ -177,7 +177,7 @@ TEST(ProfileAnswers, AreAsWrittenBeforeAndAfterPropagation) {
         continue;
       }
       EXPECT_EQ(index.retrieve(use), feed) << file << " " << row.value << " in " << row.user;
-      EXPECT_EQ(lookup.node, feed);
+      EXPECT_EQ(index.explain(use).node, feed);
       EXPECT_EQ(feed->kind(), torch::jit::prim::profile);
       EXPECT_EQ(feed->owningBlock(), use.user->owningBlock());
     }

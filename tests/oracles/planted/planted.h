@@ -22,12 +22,21 @@ struct Bug {
   std::string lane;                                  // the lane it wraps
   std::string group;                                 // of the wrapped lane, as signatures show it
   std::string oracle;                                // that must catch it
-  std::string signature;                             // with which
+  std::string signature;                             // with which; "<field>": of whatever field of a tensor
   std::function<Case(const Case&)> before;           // what the lane is given instead; may be empty
   std::function<void(const Case&, Trace&)> after;    // what is done to its trace; may be empty
   std::function<std::unique_ptr<Lane>()> make = {};  // the lane with a wrong part; empty: the lane itself
   std::vector<std::string> features =
-      {};  // that cases are generated with, where the usual mix has them too rarely
+      {};            // that cases are generated with, where the usual mix has them too rarely
+  size_t nodes = 0;  // at least, and at most twice as many; 0: as usual
+  bool matches(const std::string& seen) const {
+    const size_t field = signature.find("<field>");
+    if (field == std::string::npos) return seen == signature;
+    for (const char* name : {"defined", "dtype", "device", "rank", "sizes", "strides", "requires_grad"}) {
+      if (seen == signature.substr(0, field) + name) return true;
+    }
+    return false;
+  }
   std::string laneName() const { return lane + "+" + name; }
 };
 
@@ -235,7 +244,8 @@ inline std::vector<ProfileLookup> firstFound(const Graph& graph, const std::vect
   return lookups;
 }
 
-// `Tensor` on a node that never ran, read as if it said something.
+// `Tensor` on a node of an arm that never ran, read as if it said something. Runs that enter such an arm are
+// no runs that the profile speaks of: a law of its own has to see it.
 inline void believeUnseen(ProfileLookup& lookup) {
   if (lookup.state != ProfileState::Unseen) return;
   lookup.type = c10::TensorType::get();
@@ -448,7 +458,7 @@ inline const std::vector<Bug>& bugs() {
        profile_bugs::removedLane([](ProfilePasses& p) { p.lookup = profile_bugs::firstFound; }),
        // Tensors whose requires_grad differs between what goes into a join: one use in a hundred cases.
        {"+loops", "+mixed_grad"}},
-      {"unseen_believed",
+      {"unexecuted_arm_as_evidence",
        "engine.removed",
        "engine",
        "profile_laws",
@@ -460,11 +470,34 @@ inline const std::vector<Bug>& bugs() {
        "engine.removed",
        "engine",
        "profile_laws",
-       "profile_laws/engine/unsound_profile/answer_changed",
+       "profile_laws/engine/unsound_profile/<field>",
        {},
        {},
        profile_bugs::removedLane(
-           [](ProfilePasses& p) { p.lookup = profile_bugs::blindTo(profile_bugs::hideWrites); })},
+           [](ProfilePasses& p) { p.lookup = profile_bugs::blindTo(profile_bugs::hideWrites); }),
+       {"+inplace", "+views", "+aliasing", "+mixed_grad"}},
+      {"fact_across_a_back_edge",
+       "engine.removed",
+       "engine",
+       "profile_laws",
+       "profile_laws/engine/unsound_profile/<field>",
+       {},
+       {},
+       profile_bugs::removedLane([](ProfilePasses& p) { p.lookup = profile_bugs::noBackEdges; }),
+       {"+loops", "+inplace", "+views", "+aliasing", "+mixed_grad"},
+       40},
+      {"fact_across_a_view_group",
+       "engine.removed",
+       "engine",
+       "profile_laws",
+       "profile_laws/engine/unsound_profile/requires_grad",
+       {},
+       {},
+       profile_bugs::removedLane([](ProfilePasses& p) {
+         p.lookup = profile_bugs::blindTo([](Graph& graph) { profile_bugs::separateViews(graph.block()); });
+       }),
+       {"+inplace", "+views", "+aliasing", "+mixed_grad"},
+       40},
       {"zero_under_no_grad_believed",
        "engine.removed",
        "engine",
@@ -481,8 +514,7 @@ inline const std::vector<Bug>& bugs() {
        "profile_laws/engine/unsound_profile/answer_changed",
        {},
        {},
-       profile_bugs::removedLane(
-           [](ProfilePasses& p) { p.lookup = profile_bugs::blindTo(profile_bugs::takeClonesForEvidence); })},
+       profile_bugs::removedLane([](ProfilePasses& p) { p.lookup = profile_bugs::clonesTakenForEvidence; })},
       {"loop_keeps_its_beginning",
        "engine.removed",
        "engine",
