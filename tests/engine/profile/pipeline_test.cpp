@@ -1,5 +1,7 @@
 // Stock profiling as the source: ProfilingRecord, real runs, CreateAutodiffSubgraphs, then the protocol.
 #include <torch/csrc/jit/passes/create_autodiff_subgraphs.h>
+#include <torch/csrc/jit/passes/pass_manager.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
 #include <torch/csrc/jit/runtime/profiling_record.h>
 
@@ -94,6 +96,49 @@ TEST(StockPipeline, APropagatedGraphStillRuns) {
   EXPECT_GT(removeProfileClones(*record->profiled_graph_), 0u);
   const Stack again = runInterpreter(record->profiled_graph_, {x, true});
   EXPECT_TRUE(at::equal(after[0].toTensor(), again[0].toTensor()));
+}
+
+// A pass that libtorch's executor calls itself, with its own profile nodes still there.
+TEST(StockPipeline, AsARegisteredPass) {
+  auto graph = requestExample();
+  size_t profiled = 0, valid = 0, answered = 0;
+  const auto pass = torch::jit::registerPrePass([&](std::shared_ptr<Graph>& g) {
+    if (test::countProfiles(*g) == 0) return;
+    ++profiled;
+    propagateProfileNode(g);
+    valid += validateProfileNode(g) ? 1 : 0;
+    const ProfileIndex index(*g);
+    for (Node* node : test::allNodes(*g)) {
+      if (node->kind() == torch::jit::prim::profile) continue;
+      for (size_t i = 0; i < node->inputs().size(); ++i)
+        answered += index.known(Use(node, i)).type != nullptr ? 1 : 0;
+    }
+  });
+  const bool was = torch::jit::getProfilingMode().exchange(true);
+  const bool executor_was = torch::jit::getExecutorMode().exchange(true);
+  torch::jit::GraphExecutor executor(graph, "registered");
+  const at::Tensor x = at::ones({2, 3}).requires_grad_();
+  std::vector<at::Tensor> results, gradients;
+  for (int run = 0; run < 4; ++run) {
+    Stack stack = {x, run == 3};
+    executor.run(stack);
+    results.push_back(stack[0].toTensor());
+    x.mutable_grad() = at::Tensor();
+    results.back().sum().backward();
+    gradients.push_back(x.grad());
+  }
+  torch::jit::getProfilingMode() = was;
+  torch::jit::getExecutorMode() = executor_was;
+  torch::jit::clearPrePass(pass);
+  EXPECT_GT(profiled, 0u);
+  EXPECT_EQ(valid, profiled);
+  EXPECT_GT(answered, 0u);
+  const Stack eager = runInterpreter(graph->copy(), {x, false});
+  for (int run = 0; run < 3; ++run) {
+    EXPECT_TRUE(at::allclose(results[static_cast<size_t>(run)], eager[0].toTensor()));
+    EXPECT_TRUE(at::allclose(gradients[static_cast<size_t>(run)], gradients[0]));
+  }
+  EXPECT_TRUE(at::allclose(results[3], runInterpreter(graph->copy(), {x, true})[0].toTensor()));
 }
 
 }  // namespace
