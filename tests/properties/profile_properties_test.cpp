@@ -4,8 +4,6 @@
 // (RapidCheck's GoogleTest header needs gtest first.)
 #include <rapidcheck/gtest.h>
 
-#include <torch/csrc/jit/passes/create_autodiff_subgraphs.h>
-
 #include "faultline/ir.h"
 #include "faultline/profile.h"
 #include "faultline/recorder.h"
@@ -45,19 +43,6 @@ std::vector<std::string> answersOf(const Graph& graph) {
   const ProfileIndex index(graph);
   std::vector<std::string> answers;
   for (const Use& use : usesOf(graph)) answers.push_back(textOf(index.lookup(use)));
-  return answers;
-}
-
-// Of ops alone, whichever graph they stand in: sorted.
-std::vector<std::string> answersByOp(const Graph& graph) {
-  const ProfileIndex index(graph);
-  std::vector<std::string> answers;
-  for (const Use& use : usesOf(graph)) {
-    if (!use.user->kind().is_aten()) continue;
-    answers.push_back(std::string(use.user->kind().toQualString()) + " " + std::to_string(use.offset) + " " +
-                      textOf(index.lookup(use)));
-  }
-  std::sort(answers.begin(), answers.end());
   return answers;
 }
 
@@ -113,16 +98,6 @@ RC_GTEST_PROP(ProfileProperties, AnswersBelongToTheGraphAndNotToItsCopy, ()) {
     RC_ASSERT(textOf(alone) == textOf(index.lookup(uses[asked])));
     RC_ASSERT(retrieveProfileInformation(uses[asked]) == index.retrieve(uses[asked]));
   }
-}
-
-// Ops that go into subgraphs take their answers along.
-RC_GTEST_PROP(ProfileProperties, SubgraphCreationLosesNoAnswer, ()) {
-  const DrawnCase drawn = *drawnCases(withProfiles());
-  auto grouped = drawn.value.graph->copy();
-  propagateProfileNode(grouped);
-  const auto before = answersByOp(*grouped);
-  torch::jit::CreateAutodiffSubgraphs(grouped, 2);
-  RC_ASSERT(answersByOp(*grouped) == before);
 }
 
 // All laws at once, soundness against the tensors that arrive among them, on profiles of the first run.
