@@ -11,6 +11,7 @@
 #include "engine/graph_break/step_order.h"
 #include "engine/graph_break/stitch.h"
 #include "engine/runtime/compiled_graph.h"
+#include "engine/runtime/part_cache.h"
 #include "engine/support/check.h"
 
 namespace faultline {
@@ -159,9 +160,12 @@ class Compiler {
     bool any_compiled = false, repeatable = !segment.barriers;
     for (const Part& part : segment.parts) {
       PlacedPart placed_part;
-      placed_part.part =
-          std::make_unique<RunnablePart>(extractPart(*work_, part), part.compiled, expectedInputs(part),
-                                         specialisation_ ? specialisation_->guard : Guard::Variants);
+      const Guard guard = specialisation_ ? specialisation_->guard : Guard::Variants;
+      auto graph = extractPart(*work_, part);
+      placed_part.part = options_.share_equal_parts
+                             ? cache_.get(std::move(graph), part.compiled, expectedInputs(part), guard)
+                             : std::make_shared<const RunnablePart>(std::move(graph), part.compiled,
+                                                                    expectedInputs(part), guard);
       placed_part.inputs = registersOf(part.inputs);
       placed_part.outputs = registersOf(part.outputs);
       const RunnablePart& runnable = *placed_part.part;
@@ -315,6 +319,7 @@ class Compiler {
   const CompileOptions& options_;
   const Specialisation* specialisation_;
   ApplyReport* report_;
+  PartCache cache_;
   std::shared_ptr<CompiledGraph::Impl> impl_;
   std::unordered_map<const Value*, Register> registers_;
 };

@@ -14,7 +14,7 @@
 namespace faultline {
 
 struct PlacedPart {
-  std::unique_ptr<RunnablePart> part;
+  std::shared_ptr<const RunnablePart> part;
   std::vector<Register> inputs, outputs;
   std::vector<Register> last_used;  // of registers made in this piece: nobody reads them after this part
 };

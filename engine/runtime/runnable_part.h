@@ -31,6 +31,7 @@ class RunnablePart {
   const std::string& reason() const { return reason_; }  // of an autodiff that refused
   const std::shared_ptr<torch::jit::Graph>& graph() const { return graph_; }
   const InputMask& expected() const { return expected_; }
+  Guard guard() const { return guard_; }
   const PartVariant* expectedVariant()
       const;  // nullptr: not compiled, or nothing is expected to require grad
 

@@ -124,7 +124,9 @@ std::optional<CompiledGraph> compileCase(const Case& c, PreparedCase& prepared, 
   }
   for (const RefusedCut& cut : plan->refused) trace.refused_cuts.push_back(cut.at + ": " + cut.reason);
   countShares(*plan, trace);
-  auto compiled = compile(prepared.graph, *plan);
+  CompileOptions options;
+  options.share_equal_parts = true;
+  auto compiled = compile(prepared.graph, *plan, options);
   if (!compiled) {
     trace.skip = "compile_refused";
     return std::nullopt;

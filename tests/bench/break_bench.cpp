@@ -125,6 +125,28 @@ void planAndCompile(benchmark::State& state) {
   state.counters["growth"] = growthOf("compile" + std::to_string(ops), nodes, perNode(ours));
 }
 
+// Compiled with equal parts shared against each for itself, where the layers of a network are alike:
+//   shared   us_node with sharing
+//   ratio    of the two
+void compileAlike(benchmark::State& state) {
+  const auto layers = static_cast<size_t>(state.range(0));
+  const Mlp mlp(layers, 8);
+  const auto plan = planBreaks(*mlp.graph, BreakPolicy::every(8));
+  CompileOptions sharing;
+  sharing.share_equal_parts = true;
+  double apart = 1e18, shared = 1e18;
+  for (auto _ : state) {
+    apart = std::min(apart, spent([&] { benchmark::DoNotOptimize(compile(mlp.graph, *plan)); }));
+    const double ns = spent([&] { benchmark::DoNotOptimize(compile(mlp.graph, *plan, sharing)); });
+    shared = std::min(shared, ns);
+    state.SetIterationTime(ns * 1e-9);
+  }
+  const double nodes = 2 * static_cast<double>(layers);
+  state.counters["us_node"] = apart / nodes / 1000;
+  state.counters["shared"] = shared / nodes / 1000;
+  state.counters["ratio"] = shared / apart;
+}
+
 // Median of ratios and the order statistics that hold it with 95 % (binomial, normal approximation).
 void reportRatio(benchmark::State& state, const std::string& name, std::vector<double> ratios, double bound) {
   std::sort(ratios.begin(), ratios.end());
@@ -215,6 +237,7 @@ void sizes(benchmark::internal::Benchmark* benchmark) {
 
 BENCHMARK(plan)->Apply(sizes);
 BENCHMARK(planAndCompile)->Apply(sizes);
+BENCHMARK(compileAlike)->Arg(64)->Arg(1024)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(trainMlp)->DenseRange(0, 2)->Iterations(300)->UseManualTime()->Unit(benchmark::kMicrosecond);
 
 }  // namespace

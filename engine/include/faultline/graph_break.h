@@ -91,6 +91,9 @@ Result<std::string> planDot(const Graph& graph, const BreakPlan& plan);
 struct CompileOptions {
   // Pieces that are to be treated as if autodiff had refused them (to try the eager form).
   std::vector<size_t> force_eager;
+  // Parts that are written alike, as the layers of a deep network are, are compiled once. Their graphs in
+  // CompiledPiece are then those of the first, with its value names.
+  bool share_equal_parts = false;
 };
 
 // Ops of a piece that share one autograd node, or that run eagerly. A piece is one part unless it has eager
