@@ -1,10 +1,36 @@
 // A broken graph computes what the whole one does: in every run, outputs, gradients, mutated inputs and which
-// tensors share storage.
+// tensors share storage. It is broken where the case asks for it by name, or says that it is not.
+#include <algorithm>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "faultline/ir.h"
 #include "oracles/compare/phases.h"
+#include "oracles/exec/prepare.h"
 #include "oracles/oracles.h"
 
 namespace faultline {
 namespace {
+
+// The name of a cut that was asked for and is neither there nor refused. Only of graphs whose ops keep their
+// names when subgraphs are inlined.
+std::string droppedCut(const Case& c, const Trace& lane) {
+  std::istringstream words(c.plan.breaks);
+  std::string word;
+  if (lane.pieces.empty() || !(words >> word) || word != "after") return "";
+  auto prepared = prepareCase(c);
+  if (!prepared || NodeNames(*c.graph).all() != NodeNames(*prepared->graph).all()) return "";
+  while (words >> word) {
+    const bool refused = std::any_of(lane.refused_cuts.begin(), lane.refused_cuts.end(),
+                                     [&](const std::string& text) { return text.rfind(word + ":", 0) == 0; });
+    for (const PieceTrace& piece : lane.pieces) {
+      const auto op = std::find(piece.ops.begin(), piece.ops.end(), word);
+      if (op != piece.ops.end() && op + 1 != piece.ops.end() && !refused) return word;
+    }
+  }
+  return "";
+}
 
 class BreakEquiv : public Oracle {
  public:
@@ -13,6 +39,11 @@ class BreakEquiv : public Oracle {
     Comparison comparison(numericProfile(*c.graph));
     if (lane.runs.size() != reference.runs.size()) {
       comparison.differ(FailureKind::shape, "", "the lane did not run as often as the reference");
+      return comparison.verdict();
+    }
+    if (const std::string dropped = droppedCut(c, lane); !dropped.empty()) {
+      comparison.differ(FailureKind::hook_order, "dropped_cut",
+                        fmt::format("no cut behind {}, and none is refused there", dropped));
       return comparison.verdict();
     }
     bool any_forward = false;
