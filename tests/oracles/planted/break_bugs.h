@@ -71,7 +71,10 @@ inline void hookAnySeam(const CompiledGraph& compiled, const PreparedCase& prepa
   const NodeNames names(*prepared.graph);
   for (const SeamHook& hook : prepared.seam_hooks) {
     const at::Tensor live = compiled.seam(names.of(hook.producer));
-    if (live.defined()) installHook(hook.kind, hook.seam, live, site);
+    if (live.defined()) {
+      installHook(hook.kind, hook.action, hook.seam, live, site,
+                  site.seamAct(hook.kind, hook.action, hook.seam));
+    }
   }
 }
 
@@ -134,6 +137,9 @@ inline Case withOneShareLost(const Case& c) {
   }
   return lost;
 }
+
+// Of a program with other ops than the case's.
+inline void forgetPieces(const Case&, Trace& trace) { trace.pieces.clear(); }
 
 // As if every result of a piece depended on all that requires grad.
 inline void spreadRequiresGrad(PhaseTrace& forward) {
