@@ -1,5 +1,6 @@
 // A broken graph computes what the whole one does: in every run, outputs, gradients, mutated inputs and which
-// tensors share storage. It is broken where the case asks for it by name, or says that it is not.
+// tensors share storage. It is broken where the case asks for it by name, or says that it is not, and its
+// buckets of gradients are c10d's where the case asks for these.
 #include <algorithm>
 #include <sstream>
 
@@ -8,6 +9,7 @@
 #include "faultline/ir.h"
 #include "oracles/compare/phases.h"
 #include "oracles/exec/prepare.h"
+#include "oracles/hooks/buckets.h"
 #include "oracles/oracles.h"
 
 namespace faultline {
@@ -44,6 +46,10 @@ class BreakEquiv : public Oracle {
     if (const std::string dropped = droppedCut(c, lane); !dropped.empty()) {
       comparison.differ(FailureKind::hook_order, "dropped_cut",
                         fmt::format("no cut behind {}, and none is refused there", dropped));
+      return comparison.verdict();
+    }
+    if (const std::string wrong = wrongBucket(c, lane); !wrong.empty()) {
+      comparison.differ(FailureKind::hook_order, "wrong_bucket", wrong);
       return comparison.verdict();
     }
     bool any_forward = false;

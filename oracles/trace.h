@@ -74,6 +74,13 @@ struct PieceTrace {
   std::string reason;
 };
 
+// Gradients that are sent together.
+struct BucketTrace {
+  std::vector<size_t> inputs;  // whose gradients, in the order they become ready
+  int64_t bytes = 0;
+  int piece = 0;  // whose backward completes it
+};
+
 // How often something that is worth a share in reports was so, of how often it could have been.
 struct ShareTrace {
   std::string name;  // "answered"
@@ -86,6 +93,7 @@ struct Trace {
   std::vector<RunTrace> runs;
   std::vector<PieceTrace> pieces;  // lanes that break graphs
   std::vector<std::string> refused_cuts;
+  std::vector<BucketTrace> buckets;     // lanes that break graphs into c10d's
   std::string graph_text;               // what ran, after passes
   std::optional<ProfileTrace> profile;  // lanes that follow the profile protocol
   std::vector<ShareTrace> shares;

@@ -11,6 +11,7 @@
 #include "generators/generate/generate.h"
 #include "oracles/exec/interpreted.h"
 #include "oracles/exec/lanes.h"
+#include "oracles/exec/planner.h"
 
 namespace faultline {
 namespace {
@@ -109,20 +110,40 @@ void countShares(const BreakPlan& plan, Trace& trace) {
   trace.shares.push_back({"pieces_inside_blocks", plan.opened.empty() ? 0u : 1u, 1});
 }
 
+// Nothing where a name is no input's.
+std::vector<BucketTrace> tracedBuckets(const torch::jit::Graph& graph, const BreakPlan& plan) {
+  std::vector<BucketTrace> buckets;
+  for (const PlannedBucket& planned : plan.buckets) {
+    BucketTrace bucket{{}, planned.bytes, static_cast<int>(planned.piece)};
+    for (const std::string& name : planned.parameters) {
+      for (const torch::jit::Value* input : graph.inputs()) {
+        if (input->debugName() == name || (input->hasDebugName() && input->debugNameBase() == name)) {
+          bucket.inputs.push_back(input->offset());
+        }
+      }
+    }
+    if (bucket.inputs.size() != planned.parameters.size()) return {};
+    buckets.push_back(std::move(bucket));
+  }
+  return buckets;
+}
+
 // What both forms need: the plan of the case carried out. nullopt with Trace::skip set when it cannot be.
-std::optional<CompiledGraph> compileCase(const Case& c, PreparedCase& prepared, Trace& trace) {
+std::optional<CompiledGraph> compileCase(const Case& c, const Planner& planner, PreparedCase& prepared,
+                                         Trace& trace) {
   auto policy = readBreakPolicy(c, prepared);
   if (!policy) {
     trace.skip = "plan_unsupported";
     return std::nullopt;
   }
   settleTypes(*prepared.graph, c.runs);
-  auto plan = planBreaks(*prepared.graph, *policy);
+  auto plan = planner(*prepared.graph, *policy);
   if (!plan) {
     trace.skip = "plan_refused";
     return std::nullopt;
   }
   for (const RefusedCut& cut : plan->refused) trace.refused_cuts.push_back(cut.at + ": " + cut.reason);
+  trace.buckets = tracedBuckets(*prepared.graph, *plan);
   countShares(*plan, trace);
   CompileOptions options;
   options.share_equal_parts = true;
@@ -194,15 +215,18 @@ class BrokenProgram : public LaneProgram {
 
 class BrokenLane : public ProgramLane {
  public:
-  BrokenLane() : ProgramLane("engine.broken") {}
+  explicit BrokenLane(Planner planner) : ProgramLane("engine.broken"), planner_(std::move(planner)) {}
 
  protected:
   std::unique_ptr<LaneProgram> prepare(const Case& c, PreparedCase& prepared, Trace& trace) override {
-    auto compiled = compileCase(c, prepared, trace);
+    auto compiled = compileCase(c, planner_, prepared, trace);
     if (!compiled) return nullptr;
     if (caseTraits(c).count("differentiable") != 0) countCompiledOps(*prepared.graph, *compiled, trace);
     return std::make_unique<BrokenProgram>(std::move(*compiled), prepared, trace);
   }
+
+ private:
+  Planner planner_;
 };
 
 class StitchedProgram : public InterpretedProgram {
@@ -221,7 +245,7 @@ class StitchedLane : public ProgramLane {
 
  protected:
   std::unique_ptr<LaneProgram> prepare(const Case& c, PreparedCase& prepared, Trace& trace) override {
-    auto compiled = compileCase(c, prepared, trace);
+    auto compiled = compileCase(c, planBreaks, prepared, trace);
     if (!compiled) return nullptr;
     for (const SeamHook& hook : prepared.seam_hooks) {
       refuseHook(hook, trace);
@@ -233,7 +257,10 @@ class StitchedLane : public ProgramLane {
 
 }  // namespace
 
-std::unique_ptr<Lane> makeBrokenLane() { return std::make_unique<BrokenLane>(); }
+std::unique_ptr<Lane> makeBrokenLane() { return makeBrokenLane(planBreaks); }
+std::unique_ptr<Lane> makeBrokenLane(Planner planner) {
+  return std::make_unique<BrokenLane>(std::move(planner));
+}
 std::unique_ptr<Lane> makeStitchedLane() { return std::make_unique<StitchedLane>(); }
 
 }  // namespace faultline

@@ -285,13 +285,19 @@ at::Tensor weightsFor(const at::Tensor& like, uint64_t seed, size_t index) {
   constexpr uint64_t kWeights = 1u << 21;
   Random random(mixSeed(seed, kWeights + index));
   const at::NoGradGuard no_grad;
-  at::Tensor weights = at::empty(like.sizes(), at::TensorOptions().dtype(at::kDouble));
-  double* data = weights.mutable_data_ptr<double>();
-  for (int64_t i = 0; i < weights.numel(); ++i) {
-    // Away from 0, so that no output counts for nothing; of both signs.
-    const double magnitude = 0.25 + random.uniform();
-    data[i] = random.below(2) == 0 ? magnitude : -magnitude;
-  }
+  const auto draw = [&] {
+    at::Tensor numbers = at::empty(like.sizes(), at::TensorOptions().dtype(at::kDouble));
+    double* data = numbers.mutable_data_ptr<double>();
+    for (int64_t i = 0; i < numbers.numel(); ++i) {
+      // Away from 0, so that no output counts for nothing; of both signs.
+      const double magnitude = 0.25 + random.uniform();
+      data[i] = random.below(2) == 0 ? magnitude : -magnitude;
+    }
+    return numbers;
+  };
+  at::Tensor weights = draw();
+  // Real ones would hide a conjugate that is missing.
+  if (like.is_complex()) weights = at::complex(weights, draw());
   return weights.to(like.options().dtype(like.scalar_type()));
 }
 

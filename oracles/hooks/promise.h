@@ -32,6 +32,9 @@ class HookPromise {
   // A backward ended with the last hook of `log`: the inputs whose gradients must be complete by then.
   std::vector<size_t> completeAt(const CaseRun& run, const std::vector<int>& executed,
                                  const std::vector<HookTrace>& log) const;
+  // In which graph input `input` is used, under whatever name; and whether a use stands in none.
+  const std::set<int>& piecesOf(size_t input) const { return parameters_[input].pieces; }
+  bool usedElsewhere(size_t input) const { return parameters_[input].elsewhere; }
 
  private:
   struct Parameter {

@@ -13,6 +13,7 @@
 #include "faultline/graph_break.h"
 #include "faultline/ir.h"
 #include "oracles/exec/execute.h"
+#include "oracles/exec/planner.h"
 #include "oracles/trace.h"
 
 namespace faultline::planted::break_bugs {
@@ -35,7 +36,8 @@ class Program : public LaneProgram {
 
 class BrokenRuleLane : public ProgramLane {
  public:
-  explicit BrokenRuleLane(AfterRun after_run) : ProgramLane("engine.broken"), after_run_(after_run) {}
+  explicit BrokenRuleLane(AfterRun after_run, Planner planner = planBreaks)
+      : ProgramLane("engine.broken"), after_run_(after_run), planner_(std::move(planner)) {}
 
  protected:
   std::unique_ptr<LaneProgram> prepare(const Case& c, PreparedCase& prepared, Trace& trace) override {
@@ -45,7 +47,7 @@ class BrokenRuleLane : public ProgramLane {
       return nullptr;
     }
     settleTypes(*prepared.graph, c.runs);
-    auto plan = planBreaks(*prepared.graph, *policy);
+    auto plan = planner_(*prepared.graph, *policy);
     if (!plan) {
       trace.skip = "plan_refused";
       return nullptr;
@@ -60,10 +62,55 @@ class BrokenRuleLane : public ProgramLane {
 
  private:
   AfterRun after_run_;
+  Planner planner_;
 };
 
-inline auto laneThat(AfterRun after_run) {
-  return [after_run]() -> std::unique_ptr<Lane> { return std::make_unique<BrokenRuleLane>(after_run); };
+inline auto laneThat(AfterRun after_run, Planner planner = planBreaks) {
+  return [=]() -> std::unique_ptr<Lane> { return std::make_unique<BrokenRuleLane>(after_run, planner); };
+}
+
+// The engine's own lane with a planner that is wrong.
+inline auto laneThatPlans(Planner planner) {
+  return [=]() -> std::unique_ptr<Lane> { return makeBrokenLane(planner); };
+}
+
+// A piece goes on until its seam has a use in it.
+inline Result<BreakPlan> planWithInsideUses(const Graph& graph, const BreakPolicy& policy) {
+  if (policy.kind() != BreakPolicy::Kind::After) return planBreaks(graph, policy);
+  const NodeNames names(graph);
+  std::vector<std::string> later;
+  for (const std::string& name : policy.names()) {
+    const Node* first = nullptr;
+    for (const Value* output : names.find(name)->outputs()) {
+      for (const torch::jit::Use& use : output->uses()) {
+        const bool sibling = use.user->owningBlock() == names.find(name)->owningBlock();
+        const bool op = use.user->kind() != torch::jit::prim::Return;
+        if (sibling && op && (first == nullptr || use.user->isBefore(first))) first = use.user;
+      }
+    }
+    later.push_back(first == nullptr ? name : names.of(first));
+  }
+  return planBreaks(graph, BreakPolicy::after(later));
+}
+
+// A gradient goes out with the bucket before its own.
+inline Result<BreakPlan> planWithWrongBucket(const Graph& graph, const BreakPolicy& policy) {
+  auto plan = planBreaks(graph, policy);
+  if (!plan || plan->buckets.size() < 2) return plan;
+  PlannedBucket &from = plan->buckets[1], &into = plan->buckets[0];
+  int64_t bytes = 0;
+  for (const Value* input : graph.inputs()) {
+    if (input->debugName() == from.parameters.front()) {
+      const auto type = input->type()->expect<c10::TensorType>();
+      bytes = static_cast<int64_t>(*type->numel() * c10::elementSize(*type->scalarType()));
+    }
+  }
+  into.parameters.push_back(from.parameters.front());
+  from.parameters.erase(from.parameters.begin());
+  into.bytes += bytes;
+  from.bytes -= bytes;
+  if (from.parameters.empty()) plan->buckets.erase(plan->buckets.begin() + 1);
+  return plan;
 }
 
 // Hooks on all seams, also on those with uses inside the piece that makes them.
@@ -98,23 +145,58 @@ inline bool isDraw(const torch::jit::Node* node) {
   return node->kind() == c10::aten::dropout || node->kind() == c10::aten::rand_like;
 }
 
-// The first draw stands behind the second.
+inline bool mayMoveUp(const torch::jit::Node* node, const torch::jit::Node* before) {
+  return std::all_of(node->inputs().begin(), node->inputs().end(), [&](const Value* value) {
+    return value->node()->kind() == torch::jit::prim::Param || value->node()->isBefore(before);
+  });
+}
+
+inline bool mayMoveDown(const torch::jit::Node* node, const torch::jit::Node* behind) {
+  const auto& uses = node->output()->uses();
+  return std::all_of(uses.begin(), uses.end(),
+                     [&](const torch::jit::Use& use) { return use.user->isAfter(behind); });
+}
+
+// Two draws change their order.
 inline Case withDrawsSwapped(const Case& c) {
   Case swapped = cloneCase(c);
   std::vector<torch::jit::Node*> draws;
   for (torch::jit::Node* node : swapped.graph->nodes()) {
     if (isDraw(node)) draws.push_back(node);
   }
-  for (size_t i = 0; i + 1 < draws.size(); ++i) {
-    torch::jit::Node *first = draws[i], *second = draws[i + 1];
-    const bool free = std::all_of(second->inputs().begin(), second->inputs().end(), [&](const auto* value) {
-      return value->node()->kind() == torch::jit::prim::Param || value->node()->isBefore(first);
-    });
-    if (!free) continue;
-    second->moveBefore(first);
-    return swapped;
+  for (size_t i = 0; i < draws.size(); ++i) {
+    for (size_t k = i + 1; k < draws.size(); ++k) {
+      if (mayMoveUp(draws[k], draws[i])) {
+        draws[k]->moveBefore(draws[i]);
+      } else if (mayMoveDown(draws[i], draws[k])) {
+        draws[i]->moveAfter(draws[k]);
+      } else {
+        continue;
+      }
+      return swapped;
+    }
   }
   return swapped;
+}
+
+// A view is cut from what it shares memory with.
+inline Case withViewsCopied(const Case& c) {
+  Case copied = cloneCase(c);
+  std::vector<torch::jit::Node*> views;
+  for (torch::jit::Node* node : copied.graph->nodes()) {
+    const auto* schema = node->maybeSchema();
+    if (schema == nullptr || schema->is_mutable() || schema->returns().size() != 1) continue;
+    const auto* alias = schema->returns()[0].alias_info();
+    if (alias != nullptr && node->output()->type()->kind() == c10::TypeKind::TensorType)
+      views.push_back(node);
+  }
+  for (torch::jit::Node* view : views) {
+    torch::jit::WithInsertPoint behind(view->next());
+    torch::jit::Value* copy = copied.graph->insert(c10::aten::clone, {view->output()});
+    copy->setType(view->output()->type());
+    view->output()->replaceAllUsesAfterNodeWith(copy->node(), copy);
+  }
+  return copied;
 }
 
 // One use of an input that has several no longer gives it its gradient.
