@@ -228,7 +228,7 @@ class Compiler {
         if (node->input(i) != value) {
           continue;
         }
-        const KnownGradient& use = specialisation_->known[k][i];
+        const KnownGradient& use = specialisation_->known[work_->placeAmongAll(k)][i];
         if (unknown.op.empty()) {
           unknown = {work_->names.of(node), i, use.why};
         }
@@ -341,9 +341,10 @@ Result<CompiledGraph> compileGraph(const Graph& graph, const BreakPlan& plan, co
     }
   }
   if (specialisation) {
-    FAULTLINE_CHECK(specialisation->known.size() == work->nodes.size(), "a profile of another graph");
+    const KnownGradients& known = specialisation->known;
+    FAULTLINE_CHECK(known.size() == work->names.all().size(), "a profile of another graph");
     for (size_t k = 0; k < work->nodes.size(); ++k) {
-      FAULTLINE_CHECK(specialisation->known[k].size() == work->nodes[k]->inputs().size(),
+      FAULTLINE_CHECK(known[work->placeAmongAll(k)].size() == work->nodes[k]->inputs().size(),
                       "a profile of another graph");
     }
   }

@@ -15,7 +15,7 @@ struct KnownGradient {
   std::string why;               // it is not known
   std::optional<int64_t> bytes;  // the size of the tensor, where that is known
 };
-// Per top-level node of the working copy, in order, and operand.
+// Per node of the working copy, those in blocks too, in the order of their names; and operand.
 using KnownGradients = std::vector<std::vector<KnownGradient>>;
 
 struct Specialisation {

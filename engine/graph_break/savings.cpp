@@ -24,8 +24,9 @@ class PartCost {
   PartCost(const WorkingCopy& work, const Part& part, const KnownGradients& known)
       : work_(work), part_(part) {
     for (size_t k = 0; k < work.nodes.size(); ++k) {
-      for (size_t i = 0; i < known[k].size(); ++i) {
-        if (known[k][i].bytes) bytes_.emplace(work.nodes[k]->input(i), *known[k][i].bytes);
+      const std::vector<KnownGradient>& operands = known[work.placeAmongAll(k)];
+      for (size_t i = 0; i < operands.size(); ++i) {
+        if (operands[i].bytes) bytes_.emplace(work.nodes[k]->input(i), *operands[i].bytes);
       }
     }
   }

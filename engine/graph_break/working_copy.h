@@ -38,6 +38,8 @@ struct WorkingCopy {
 
   // Of `nodes[i]`: as names.of, without looking for it.
   const std::string& nameOf(size_t i) const { return names.all()[name_index_[i]]; }
+  // Place of `nodes[i]` among all nodes of the graph, those in blocks too, in the order of names.
+  size_t placeAmongAll(size_t i) const { return name_index_[i]; }
   // Index in `nodes` of the top-level node that `node` is or stands in; for the return of an opened block,
   // its If or Loop.
   size_t topLevel(const Node* node) const;

@@ -5,8 +5,8 @@
 
 namespace faultline::profile {
 
-// requires_grad of the operands of each top-level op, where answers say, for the graph as compile() sees it:
-// subgraphs and calls inlined, profile nodes gone.
+// requires_grad of the operands of each op, where answers say, for the graph as compile() sees it: guarded
+// code as written, subgraphs and calls inlined, profile nodes gone.
 KnownGradients knownGradients(const torch::jit::Graph& graph);
 
 }  // namespace faultline::profile

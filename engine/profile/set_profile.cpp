@@ -1,5 +1,6 @@
 // For passes that make values, or replace them: what is known of a value, said by a node at its maker.
 #include "engine/profile/analysis.h"
+#include "engine/profile/object_builder.h"
 #include "engine/support/check.h"
 #include "faultline/profile.h"
 
@@ -13,6 +14,11 @@ using profile::Cell;
 using profile::CellState;
 using profile::Fact;
 using profile::FlowProgram;
+
+bool canSay(const Value* value, const Fact& fact) {
+  return profile::isTensorLike(value->type()) && profile::typeOf(fact) != nullptr &&
+         !profile::excludes(*value->type(), fact);
+}
 
 // What was said of `value` at its nodes goes, clones included; their users read the value.
 void dropNodesOf(Value* value) {
@@ -95,7 +101,7 @@ profile::GradMode modeAtMaker(const Analysis& analysis, const Value* value) {
 bool setProfile(Value* value, const c10::TensorTypePtr& type) {
   FAULTLINE_CHECK(value != nullptr && type != nullptr, "setProfile needs a value and a type");
   const Fact fact = statedFact(*type);
-  if (profile::typeOf(fact) == nullptr || profile::excludes(*value->type(), fact)) return false;
+  if (!canSay(value, fact)) return false;
   say(value, fact);
   return true;
 }
@@ -111,7 +117,7 @@ bool transferProfile(Value* from, Value* to) {
     const profile::GradMode mode = modeAtMaker(analysis, from);
     if (mode == profile::GradMode::Unknown || mode != modeAtMaker(analysis, to)) fact.requires_grad = Cell{};
   }
-  if (profile::typeOf(fact) == nullptr || profile::excludes(*to->type(), fact)) return false;
+  if (!canSay(to, fact)) return false;
   say(to, fact);
   return true;
 }

@@ -12,6 +12,7 @@
 #include "fuzz/cli/json.h"
 #include "fuzz/cli/model_file.h"
 #include "fuzz/cli/options.h"
+#include "fuzz/cli/profile_pruning.h"
 #include "fuzz/cli/profile_savings.h"
 #include "fuzz/cli/profile_table.h"
 #include "fuzz/cli/profile_uses.h"
@@ -24,7 +25,7 @@ struct ProfileFlags {
   std::string file, json;
   std::vector<std::string> explain;
   bool validate = false, about_to_run = false;
-  bool passes = false;
+  bool passes = false, pruning = false;
   std::optional<uint64_t> cases, seed;
 };
 
@@ -139,10 +140,11 @@ void printSummary(const Console& console, const std::vector<ProfiledUse>& uses,
 
 Result<ExitCode> runProfile(const ProfileFlags& flags) {
   if (flags.passes) return runPassTable({flags.file, flags.cases, flags.seed, flags.json});
+  if (flags.pruning) return runPruningTable(flags.json);
   if (flags.cases || flags.seed) return fail(ErrorKind::Invalid, "--cases and --seed belong to --passes");
   if (flags.file.empty())
     return fail(ErrorKind::Invalid,
-                "FILE is missing: a graph with profile nodes. Only --passes does without one");
+                "FILE is missing: a graph with profile nodes. Only --passes and --pruning do without one");
   const auto graph = loadGraphFile(flags.file);
   if (!graph) return tl::make_unexpected(graph.error());
   // What is wrong with profile nodes is a finding; the graph without them has to be one.
@@ -197,6 +199,8 @@ Action defineProfile(CLI::App& app) {
       "instead: what each of libtorch's passes does to propagated graphs, of generated programs or of FILE");
   addCount(app, "--cases", flags->cases, "with --passes: how many programs (default: 20)");
   addCount(app, "--seed", flags->seed, "with --passes: which programs (default: 1)");
+  app.add_flag("--pruning", flags->pruning,
+               "instead: gradients that nobody needs, left out by applyProfile and by libtorch's executor");
   addJson(app, flags->json);
   app.footer("  faultline profile graph.ir --explain %v\n  faultline profile --passes --json passes.json");
   return [flags] { return runProfile(*flags); };

@@ -3,32 +3,10 @@
 
 #include "oracles/exec/execute.h"
 #include "oracles/exec/lanes.h"
+#include "oracles/exec/profiling_modes.h"
 
 namespace faultline {
 namespace {
-
-// The modes that make it the profiling executor, whatever the program at hand has set.
-class ProfilingModes {
- public:
-  ProfilingModes()
-      : profiling_(torch::jit::getProfilingMode()),
-        executor_(torch::jit::getExecutorMode()),
-        runs_(torch::jit::getNumProfiledRuns()) {
-    set(true, true, 1);
-  }
-  ~ProfilingModes() { set(profiling_, executor_, runs_); }
-  ProfilingModes(const ProfilingModes&) = delete;
-  ProfilingModes& operator=(const ProfilingModes&) = delete;
-
- private:
-  static void set(bool profiling, bool executor, size_t runs) {
-    torch::jit::getProfilingMode() = profiling;
-    torch::jit::getExecutorMode() = executor;
-    torch::jit::getNumProfiledRuns() = runs;
-  }
-  bool profiling_, executor_;
-  size_t runs_;
-};
 
 class StockProgram : public LaneProgram {
  public:

@@ -1,8 +1,10 @@
 // What profiles are good for: a graph whose gradients that nobody needs are left out ahead of time, because a
 // profiling run saw that their tensors do not require grad.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "faultline/graph_break.h"
@@ -28,30 +30,54 @@ struct ApplyReport {
   std::vector<ConsumedInput> unknown;  // taken to require grad, as without a profile
 };
 
+// What a caller knows and no profile says. Asked in every run, with the graph's inputs, before anything of it
+// runs; must not change them, and is called by any number of threads at once. What it throws comes out of
+// run.
+struct ApplyGuard {
+  std::string name;
+  std::function<bool(const torch::jit::Stack& inputs)> holds;
+  // Values of the graph or a nested block by debug name, without '%', and what may be assumed of them while
+  // it holds, in place of what their profile nodes say: as by setProfile.
+  std::vector<std::pair<std::string, c10::TensorTypePtr>> assume;
+};
+
 struct ApplyOptions {
   BreakPolicy policy = BreakPolicy::none();
+  std::vector<ApplyGuard> guards = {};  // of those that hold, the first decides
+};
+
+// The graph once more, specialised on a guard's assumptions too.
+struct GuardedProfile {
+  ApplyGuard guard;
+  CompiledGraph compiled;
+  ApplyReport report;
 };
 
 class AppliedProfile {
  public:
   // As CompiledGraph::run. Each part looks at the grad mode, the dtypes and the flags of its inputs; where
-  // these are not what the profile said it runs as written, with eager autograd: wrong or stale profiles cost
-  // time, never results. Threads: any number at once.
-  void run(torch::jit::Stack& stack) const { compiled_.run(stack); }
+  // these are not what the profile said it runs as written, with eager autograd: wrong or stale profiles, and
+  // wrong assumptions, cost time, never results. Ops that take lists of tensors always run so. Threads: any
+  // number at once.
+  void run(torch::jit::Stack& stack) const;
+  // Of what runs while no guard holds.
   const ApplyReport& report() const { return report_; }
   const CompiledGraph& compiled() const { return compiled_; }
+  const std::vector<GuardedProfile>& guarded() const { return guarded_; }  // as the options had the guards
 
  private:
   friend Result<AppliedProfile> applyProfile(std::shared_ptr<Graph>, const ApplyOptions&);
-  AppliedProfile(CompiledGraph compiled, ApplyReport report)
-      : compiled_(std::move(compiled)), report_(std::move(report)) {}
+  AppliedProfile(CompiledGraph compiled, ApplyReport report, std::vector<GuardedProfile> guarded)
+      : compiled_(std::move(compiled)), report_(std::move(report)), guarded_(std::move(guarded)) {}
 
   CompiledGraph compiled_;
   ApplyReport report_;
+  std::vector<GuardedProfile> guarded_;
 };
 
 // Specialises `graph` on what its profile nodes say, conditional answers included, for they are guarded.
-// Does not change it; propagated or not makes no difference. Refuses what planBreaks and compile refuse.
+// Does not change it; propagated or not makes no difference. Refuses what planBreaks and compile refuse, a
+// guard without a predicate, and an assumption of a value that is not there or whose type excludes it.
 Result<AppliedProfile> applyProfile(std::shared_ptr<Graph> graph, const ApplyOptions& options = {});
 
 }  // namespace faultline

@@ -175,5 +175,145 @@ with prim::DifferentiableGraph_0 = graph(%a : Tensor, %b : Tensor):
   EXPECT_EQ(applied->report().pruned, 1u);
 }
 
+// With the arms cut off from the rest they are compiled, and pruned, too.
+TEST(ApplyProfile, OpsInsideBlocksAreSpecialised) {
+  auto graph = test::parse(R"(
+graph(%x : Tensor, %w : Tensor, %v : Tensor, %c : bool):
+  %r : Tensor = prim::If(%c)
+    block0():
+      %m : Tensor = aten::mm(%x, %w)
+      %t : Tensor = aten::tanh(%m)
+      -> (%t)
+    block1():
+      -> (%v)
+  return (%r)
+)");
+  const auto ends_arm = [](const Node& node) { return node.kind() == torch::jit::aten::tanh; };
+  auto applied =
+      applyProfile(profiledOn(graph, Inputs(), true), {BreakPolicy::predicate(ends_arm).insideBlocks()});
+  ASSERT_TRUE(applied.has_value()) << applied.error().str();
+  EXPECT_EQ(applied->report().pruned, 1u);
+  for (const bool x_grad : {false, true}) {
+    for (const bool c : {true, false}) expectEager(graph, *applied, x_grad, c);
+  }
+}
+
+// What libtorch's executor is wrong about: the profiled run's flags are not taken for those of this run.
+TEST(ApplyProfile, ListsOfTensorsAreGuarded) {
+  auto graph = test::parse(R"(
+graph(%l : Tensor[], %y : Tensor):
+  %0 : int = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %c : Tensor = aten::cat(%l, %0)
+  %a : Tensor = aten::tanh(%c)
+  %m : Tensor = aten::mul(%a, %y)
+  %s : Tensor = aten::sigmoid(%m)
+  %p : Tensor = aten::mul(%s, %a)
+  %r : Tensor = aten::add(%p, %y, %1)
+  return (%r, %l)
+)");
+  const auto run = [&](auto&& program, bool first, bool second, bool y_grad, bool grad_mode) {
+    const at::Tensor a = at::full({2}, 0.5).requires_grad_(first),
+                     b = at::full({2}, 0.25).requires_grad_(second);
+    const at::Tensor y = at::full({4}, 2.0).requires_grad_(y_grad);
+    Stack stack = {c10::List<at::Tensor>({a, b}), y};
+    {
+      const at::AutoGradMode mode(grad_mode);
+      program(stack);
+    }
+    const at::Tensor result = stack[0].toTensor();
+    if (result.requires_grad()) result.sum().backward();
+    return std::vector<at::Tensor>{result, a.grad(), b.grad(), y.grad()};
+  };
+  auto recorder = Recorder::instrument(*graph);
+  ASSERT_TRUE(recorder.has_value());
+  run(
+      [&](Stack& stack) {
+        const Recorder::Run recorded(*recorder);
+        torch::jit::Code code(recorder->graph(), "recorded");
+        torch::jit::InterpreterState(code).run(stack);
+      },
+      true, true, false, true);
+  auto applied = applyProfile(withProfileNodes(*graph, recorder->recording()));
+  ASSERT_TRUE(applied.has_value()) << applied.error().str();
+  EXPECT_GT(applied->report().pruned, 0u);
+  for (int flags = 0; flags < 16; ++flags) {
+    SCOPED_TRACE(flags);
+    const bool first = flags & 1, second = flags & 2, y_grad = flags & 4, grad_mode = flags & 8;
+    const auto eager = run(
+        [&](Stack& stack) {
+          torch::jit::Code code(graph, "eager");
+          torch::jit::InterpreterState(code).run(stack);
+        },
+        first, second, y_grad, grad_mode);
+    const auto got = run([&](Stack& stack) { applied->run(stack); }, first, second, y_grad, grad_mode);
+    EXPECT_EQ(got[0].requires_grad(), eager[0].requires_grad());
+    for (size_t i = 0; i < got.size(); ++i) {
+      ASSERT_EQ(got[i].defined(), eager[i].defined()) << i;
+      if (got[i].defined()) EXPECT_TRUE(at::allclose(got[i], eager[i])) << i;
+    }
+  }
+}
+
+ApplyGuard frozenX(std::function<bool(const Stack&)> holds) {
+  return {"x is frozen", std::move(holds), {{"x", c10::TensorType::get()->withRequiresGrad(false)}}};
+}
+
+TEST(ApplyProfile, ACallersGuardAddsWhatItAssumes) {
+  auto graph = layers();
+  size_t asked = 0;
+  const auto small = [&](const Stack& inputs) {
+    ++asked;
+    return inputs[0].toTensor().numel() <= 4;
+  };
+  auto applied = applyProfile(graph, {BreakPolicy::none(), {frozenX(small)}});
+  ASSERT_TRUE(applied.has_value()) << applied.error().str();
+  EXPECT_EQ(applied->report().pruned, 0u);
+  ASSERT_EQ(applied->guarded().size(), 1u);
+  EXPECT_EQ(applied->guarded()[0].guard.name, "x is frozen");
+  EXPECT_EQ(applied->guarded()[0].report.pruned, 1u);
+  EXPECT_GT(applied->guarded()[0].report.backward_nodes_saved, 0);
+  EXPECT_EQ(asked, 0u);
+  expectEager(graph, *applied, false, true);
+  EXPECT_EQ(asked, 1u);
+  // Wrong when it says it holds: that costs time.
+  for (const bool c : {true, false}) expectEager(graph, *applied, true, c);
+  expectEager(graph, *applied, true, true, at::kFloat, false);
+}
+
+TEST(ApplyProfile, TheFirstGuardThatHoldsDecides) {
+  std::vector<int> asked;
+  const auto guard = [&](int number, bool holds) {
+    return frozenX([&asked, number, holds](const Stack&) {
+      asked.push_back(number);
+      return holds;
+    });
+  };
+  auto graph = layers();
+  auto applied =
+      applyProfile(graph, {BreakPolicy::none(), {guard(0, false), guard(1, true), guard(2, true)}});
+  ASSERT_TRUE(applied.has_value());
+  const Inputs inputs;
+  Stack stack = inputs.stack(true);
+  applied->run(stack);
+  EXPECT_EQ(asked, (std::vector<int>{0, 1}));
+  auto seam = applied->guarded()[1].compiled.pieceNode(0);
+  EXPECT_NE(seam, nullptr);
+  EXPECT_EQ(applied->compiled().pieceNode(0), nullptr);
+}
+
+TEST(ApplyProfile, RefusesAssumptionsOfNothing) {
+  const auto refused = [](ApplyGuard guard) {
+    auto applied = applyProfile(layers(), {BreakPolicy::none(), {std::move(guard)}});
+    return applied ? std::string() : applied.error().message;
+  };
+  const auto yes = [](const Stack&) { return true; };
+  EXPECT_NE(refused({"g", nullptr, {}}), "");
+  EXPECT_NE(refused({"g", yes, {{"nobody", c10::TensorType::get()->withRequiresGrad(false)}}}), "");
+  EXPECT_NE(refused({"g", yes, {{"x", nullptr}}}), "");
+  EXPECT_NE(refused({"g", yes, {{"c", c10::TensorType::get()->withRequiresGrad(false)}}}), "");
+  EXPECT_EQ(refused({"g", yes, {}}), "");
+}
+
 }  // namespace
 }  // namespace faultline
