@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/support/prefetch.h"
+
 namespace faultline {
 namespace {
 
@@ -85,8 +87,13 @@ void replaceUses(const std::vector<Replacement>& replacements) {
   UseSplitter splitter;
   for (const Replacement& replacement : replacements)
     splitter.split(replacement.use.user->input(replacement.use.offset));
-  for (const Replacement& replacement : replacements)
-    replacement.use.user->replaceInput(replacement.use.offset, replacement.with);
+  for (size_t i = 0; i < replacements.size(); ++i) {
+    if (i + kAhead < replacements.size()) {
+      prefetch(replacements[i + kAhead].use.user);
+      prefetch(replacements[i + kAhead].with);
+    }
+    replacements[i].use.user->replaceInput(replacements[i].use.offset, replacements[i].with);
+  }
 }
 
 void replaceAllUses(Value* from, Value* to) {

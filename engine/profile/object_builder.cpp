@@ -3,6 +3,7 @@
 #include <torch/csrc/jit/ir/constants.h>
 
 #include "engine/support/check.h"
+#include "engine/support/prefetch.h"
 
 namespace faultline::profile {
 namespace {
@@ -79,6 +80,8 @@ void ObjectBuilder::run() {
   objects_.first_operand_.reserve(program_.steps().size() + 1);
   for (int32_t i = 0; i < count; ++i) {
     const Step& step = program_.step(i);
+    if (i + 2 * kAhead < count) prefetch(program_.step(i + 2 * kAhead).node);
+    if (i + kAhead < count) prefetchValuesOf(program_.step(i + kAhead).node);
     objects_.first_operand_.push_back(static_cast<uint32_t>(objects_.operands_.size()));
     if (readsOperands(step.kind)) {
       for (const Value* input : step.node->inputs()) objects_.operands_.push_back(objects_.operand(input));

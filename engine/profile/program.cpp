@@ -2,6 +2,7 @@
 
 #include "engine/profile/evidence.h"
 #include "engine/profile/grad_mode.h"
+#include "engine/support/prefetch.h"
 
 namespace faultline::profile {
 namespace {
@@ -84,6 +85,7 @@ bool FlowProgram::build(const Graph& graph) {
     if (frame.next != frame.end) {
       const Node* node = *frame.next;
       ++frame.next;
+      if (frame.next != frame.end) prefetch(*frame.next);
       changes_grad_mode_ = changes_grad_mode_ || mayChangeGradMode(node);
       const int32_t control = frame.control;
       if (!node->blocks().empty()) {

@@ -2,6 +2,7 @@
 #include "engine/ir/uses.h"
 #include "engine/profile/explain.h"
 #include "engine/support/check.h"
+#include "engine/support/prefetch.h"
 #include "faultline/profile.h"
 
 namespace faultline {
@@ -86,6 +87,8 @@ Plan planOf(const Analysis& analysis) {
   ska::flat_hash_map<CloneKey, size_t, CloneKeyHash> shared;
   const int32_t count = static_cast<int32_t>(analysis.program().steps().size());
   for (int32_t i = 0; i < count; ++i) {
+    if (i + 2 * kAhead < count) prefetch(analysis.program().step(i + 2 * kAhead).node);
+    if (i + kAhead < count) __builtin_prefetch(analysis.program().step(i + kAhead).node->inputs().data());
     const Step& step = analysis.program().step(i);
     if (!profile::readsOperands(step.kind) || step.transparent) continue;
     const size_t inputs = analysis.objects().operandCount(i);
@@ -120,7 +123,12 @@ void propagateProfileNode(std::shared_ptr<Graph> graph) {
 
   std::vector<Value*> replacements;
   replacements.reserve(plan.requests.size());
-  for (const Request& request : plan.requests) {
+  for (size_t i = 0; i < plan.requests.size(); ++i) {
+    if (i + kAhead < plan.requests.size()) {
+      prefetch(plan.requests[i + kAhead].before);
+      prefetch(plan.requests[i + kAhead].value);
+    }
+    const Request& request = plan.requests[i];
     Node* clone = makeClone(analysis, request, sources[static_cast<size_t>(request.root)]);
     clone->insertBefore(request.before);
     replacements.push_back(clone->output());
