@@ -100,8 +100,10 @@ Result<std::vector<std::string>> blocksToOpen(const WorkingCopy& work, const Bre
       break;
     default:
       if (policy.cutsInside()) {
-        return fail(ErrorKind::Invalid,
-                    "cuts inside Ifs and Loops go with after, every, kinds, markers and predicates");
+        return fail(
+            ErrorKind::Invalid,
+            "cuts inside Ifs and Loops can be asked for with every, kinds and predicates; after and markers "
+            "make them by themselves, other policies cannot");
       }
   }
   return std::move(opening).names();

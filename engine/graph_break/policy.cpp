@@ -53,6 +53,23 @@ bool isOfKind(const Node* node, const std::vector<std::string>& kinds) {
   });
 }
 
+bool endsBlock(const GraphFacts& facts, size_t end) {
+  const WorkingCopy& work = facts.work;
+  const torch::jit::Block* block = end == 0 ? work.graph->block() : work.nodes[end - 1]->owningBlock();
+  if (block == work.graph->block()) {
+    return false;
+  }
+  while (end < work.nodes.size() && facts.nodes[end].constant) {
+    ++end;
+  }
+  const torch::jit::Block* next =
+      end < work.nodes.size() ? work.nodes[end]->owningBlock() : work.graph->block();
+  while (next != block && next != work.graph->block()) {
+    next = next->owningNode()->owningBlock();
+  }
+  return next != block;
+}
+
 void wishNear(const GraphFacts& facts, const Node* node, Wishes& wishes) {
   const WorkingCopy& work = facts.work;
   const std::string& name = work.names.of(node);

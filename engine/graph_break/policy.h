@@ -37,6 +37,9 @@ struct Wishes {
 Wish wishAfter(const GraphFacts& facts, size_t i, std::string reason);
 // The place right before it: behind the op before. Nothing where it is the first op.
 void wishBefore(const GraphFacts& facts, size_t i, std::string reason, Wishes& wishes);
+// Whether the op before `end` is the last of a block that is cut, where a piece ends anyhow; the graph's own
+// block is not meant.
+bool endsBlock(const GraphFacts& facts, size_t end);
 // The nearest legal place for a cut behind `node`, which stands in a block or is a constant: said in
 // `wishes.refused`.
 void wishNear(const GraphFacts& facts, const Node* node, Wishes& wishes);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/graph_break/break_reasons.h"
 #include "engine/graph_break/policy.h"
 
 namespace faultline {
@@ -75,6 +76,8 @@ Result<Wishes> wishesAfter(const GraphFacts& facts, const BreakPolicy& policy) {
     const size_t top = work.topLevel(node);
     if (work.nodes[top] != node || facts.nodes[top].constant) {
       wishNear(facts, node, wishes);
+    } else if (endsBlock(facts, top + 1)) {
+      wishes.refused.push_back(refusedCut(BreakReason::block_ends, name, name));
     } else {
       wishes.cuts.push_back(wishAfter(facts, top, fmt::format("asked for after {}", name)));
     }

@@ -93,9 +93,14 @@ class TableBuilder {
     if (node == graph_.param_node() && inputs_.size() == graph_.inputs().size()) {
       return inputs_[value->offset()];
     }
+    if (node == graph_.param_node()) {
+      return value->hasDebugName() ? value->debugNameBase() : value->debugName();
+    }
+    // As plans call them: what goes round a Loop.
     if (node->kind() == torch::jit::prim::Param) {
-      return value->hasDebugName() && node == graph_.param_node() ? value->debugNameBase()
-                                                                  : value->debugName();
+      const Node* owner = node->owningBlock()->owningNode();
+      return value->offset() == 0 ? opName(owner) + ".i"
+                                  : fmt::format("{}.in{}", opName(owner), value->offset() - 1);
     }
     const Node* piece = guardedPiece(*node);
     const std::string name = piece ? piece->s(torch::jit::attr::name) : opName(node);
@@ -175,6 +180,9 @@ class TableBuilder {
     std::vector<std::string> left = given.ops;
     std::set<std::string> taken(given.ops.begin(), given.ops.end());
     forEachNode(graph_.block(), [&](const Node* node) {
+      if (guardedPiece(*node)) {
+        return;  // an If that no program has written; it goes by the name of its piece
+      }
       const auto found = std::find_if(left.begin(), left.end(),
                                       [&](const std::string& name) { return isNameOf(name, node); });
       if (found != left.end()) {

@@ -1,5 +1,6 @@
 // faultline break: plan, compile, print and run a broken graph.
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -13,6 +14,7 @@
 #include "fuzz/cli/break_what_if.h"
 #include "fuzz/cli/command.h"
 #include "fuzz/cli/console.h"
+#include "fuzz/cli/deadline.h"
 #include "fuzz/cli/json.h"
 #include "fuzz/cli/last_words.h"
 #include "fuzz/cli/model_file.h"
@@ -27,8 +29,11 @@ struct BreakFlags {
   std::vector<std::string> inputs, force_eager, what_if;
   PolicyFlags policy;
   PictureFlags pictures;
+  std::optional<double> case_timeout;
   bool exec = false, dry_run = false;
 };
+
+constexpr double kSeconds = 30;
 
 Result<CompileOptions> compileOptions(const BreakFlags& flags, size_t pieces) {
   CompileOptions options;
@@ -51,10 +56,21 @@ Result<ExitCode> runBreak(const BreakFlags& flags) {
   auto prepared = prepareCase(*loaded);
   if (!prepared) return tl::make_unexpected(prepared.error());
   settleTypes(*prepared->graph, loaded->runs);
+  // Measuring runs the program too.
+  std::optional<Deadline> deadline;
+  const auto runsOnlySoLong = [&] {
+    const double seconds = flags.case_timeout.value_or(kSeconds);
+    deadline.emplace(seconds, fmt::format("faultline break: the program did not end within {:g} s; "
+                                          "--case-timeout gives it longer\n",
+                                          seconds));
+  };
+  runsOnlySoLong();
   const auto policy = policyOf(flags.policy, *loaded, *prepared);
   if (!policy) return tl::make_unexpected(policy.error());
-  const auto plan = planBreaks(*prepared->graph, *policy);
+  auto plan = planBreaks(*prepared->graph, *policy);
   if (!plan) return tl::make_unexpected(plan.error());
+  sayMeasured(*plan, flags.policy, *loaded);
+  deadline.reset();
   const auto other_caps = whatIf(flags.what_if, *policy, *prepared->graph);
   if (!other_caps) return tl::make_unexpected(other_caps.error());
   const auto options = compileOptions(flags, plan->pieces.size());
@@ -70,9 +86,11 @@ Result<ExitCode> runBreak(const BreakFlags& flags) {
   }
   if (flags.exec) {
     leaveLastWords("`faultline check` runs programs in workers, which may die.");
+    runsOnlySoLong();
     auto done = runBroken(*compiled, *plan, prepared->graph, *loaded);
     if (!done) return tl::make_unexpected(done.error());
     run = std::move(*done);
+    deadline.reset();
   }
 
   if (auto drawn = drawPlan(flags.pictures, *prepared->graph, *plan); !drawn) {
@@ -114,13 +132,18 @@ Action defineBreak(CLI::App& app) {
   CLI::Option* exec =
       app.add_flag("--exec", flags->exec, "run it with a hook on every parameter, next to eager PyTorch");
   exec->excludes(dry);
+  addDuration(app, "--case-timeout", flags->case_timeout,
+              "a program that runs longer is ended: with --exec, and to measure times; default: 30s");
   addPictures(app, flags->pictures, exec);
   addWords(app, "--what-if", flags->what_if, "BYTES,…",
            "--policy ddp: what other caps for buckets would give");
   addJson(app, flags->json);
   app.footer(
       "  faultline break corpus/examples/mlp4.py --input 'x=float32[16,8]' \\\n"
-      "      --after linear --after relu_1 --exec");
+      "      --after linear --after relu_1 --exec\n\n"
+      "Exit code: 0 also where a cut is refused, which the plan says with its reason;\n"
+      "1: --exec found another result or a broken promise about hooks; 2: bad input,\n"
+      "an unknown name, a program that throws or does not end.");
   return [flags] { return runBreak(*flags); };
 }
 

@@ -46,9 +46,23 @@ Result<BreakPolicy> measured(const BreakPolicy& policy, const Case& c, const Pre
 
 }  // namespace
 
+void sayMeasured(BreakPlan& plan, const PolicyFlags& flags, const Case& c) {
+  const std::string words = flags.policy.empty() ? c.plan.breaks : asWords(flags.policy);
+  const std::string_view given = "the weights given", ending = " time";
+  if (words.rfind("balanced ", 0) != 0 || words.rfind(ending) != words.size() - ending.size()) return;
+  for (PlannedCut& cut : plan.cuts) {
+    const size_t at = cut.reason.find(given);
+    if (at == std::string::npos) continue;
+    cut.reason.replace(at, given.size(), "measured time");
+    const size_t here = cut.reason.rfind(" here");
+    if (here != std::string::npos) cut.reason.insert(here, " us");
+  }
+}
+
 void addPolicy(CLI::App& app, PolicyFlags& flags) {
   app.add_flag("--inside", flags.inside,
-               "cut inside Ifs and Loops too, as --after does by itself: with --every, --policy kinds");
+               "--every and --policy kinds: cut inside Ifs and Loops too, as --after and --policy markers do "
+               "by themselves");
   CLI::Option* after =
       addWords(app, "--after", flags.after, "NAME,…", "cut behind this op: linear, relu_1; repeatable");
   CLI::Option* every = addCount(app, "--every", flags.every, "cut behind every N-th op")->excludes(after);

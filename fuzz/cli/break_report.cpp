@@ -1,9 +1,13 @@
 #include "fuzz/cli/break_report.h"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "faultline/ir.h"
 
 namespace faultline::cli {
 namespace {
@@ -81,6 +85,25 @@ Json eagerOpsJson(const std::vector<EagerOp>& ops) {
   return list;
 }
 
+// Many of one kind are one paragraph, with the words of the first.
+void printRefused(const Console& console, const std::vector<RefusedCut>& refused) {
+  constexpr size_t kFolded = 4;
+  std::map<std::string, std::vector<std::string>> places;
+  for (const RefusedCut& cut : refused) {
+    if (cut.instead.empty()) places[cut.code].push_back(cut.at);
+  }
+  for (const RefusedCut& cut : refused) {
+    if (!cut.instead.empty() || places[cut.code].size() < kFolded) {
+      const std::string instead = cut.instead.empty() ? "" : "; cut after " + cut.instead + " instead";
+      console.paragraph(fmt::format("refused at {} ({}): {}{}", cut.at, cut.code, cut.reason, instead), 2);
+    } else if (cut.at == places[cut.code].front()) {
+      console.paragraph(fmt::format("refused {} times ({}), at {}: {}, and so on", places[cut.code].size(),
+                                    cut.code, words(places[cut.code]), cut.reason),
+                        2);
+    }
+  }
+}
+
 std::string headline(std::string_view text) {
   return fmt::format("\n{}\n{}\n", text, std::string(displayWidth(text), '='));
 }
@@ -104,11 +127,7 @@ void printPlan(const Console& console, const BreakPlan& plan) {
   }
   for (const PlannedCut& cut : plan.cuts)
     console.paragraph(fmt::format("cut after {}: {}", cut.after, cut.reason), 2);
-  for (const RefusedCut& cut : plan.refused) {
-    console.paragraph(fmt::format("refused at {} ({}): {}{}", cut.at, cut.code, cut.reason,
-                                  cut.instead.empty() ? "" : "; cut after " + cut.instead + " instead"),
-                      2);
-  }
+  printRefused(console, plan.refused);
   for (size_t b = 0; b < plan.buckets.size(); ++b) {
     const PlannedBucket& bucket = plan.buckets[b];
     console.paragraph(
@@ -134,7 +153,7 @@ void printCompiled(const Console& console, const torch::jit::Graph& original, co
     console.print(graphTable(*piece.forward, kWidth, {plan.pieces[k].inputs, piece.ops}));
   }
   console.print(headline("Stitched graph"));
-  const std::string stitched = graphTable(*compiled.stitchedGraph(), kWidth);
+  const std::string stitched = graphTable(*compiled.stitchedGraph(), kWidth, {{}, NodeNames(original).all()});
   if (stitched.find("call_module") == std::string::npos) {
     console.paragraph(
         "As written: stock nodes cannot hold pieces of a graph that writes in place, nor pieces that run "

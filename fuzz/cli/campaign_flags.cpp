@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <set>
+
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -40,9 +42,17 @@ Result<void> applyCampaign(const CampaignFlags& flags, CampaignOptions& options)
       return tl::make_unexpected(unknownWord("oracle", word, known, "faultline list oracles"));
     }
   }
+  std::set<std::string> loaded;
   for (const std::string& plugin : flags.plugins) {
+    const size_t lanes_before = allLanes().size();
     if (dlopen(plugin.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
       return fail(ErrorKind::Io, fmt::format("--plugin: {}", dlerror()));
+    }
+    if (loaded.insert(plugin).second && allLanes().size() == lanes_before) {
+      return fail(ErrorKind::Invalid,
+                  fmt::format("--plugin {}: registers no lane: one of its static initialisers has to call "
+                              "faultline::registerLane (oracles/lane.h)",
+                              plugin));
     }
   }
   if (const auto lanes = resolveLanes(flags.lanes); !lanes) return tl::make_unexpected(lanes.error());

@@ -1,4 +1,5 @@
 // faultline fuzz: generate and check.
+#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
@@ -49,6 +50,20 @@ Result<FuzzOptions> fuzzOptions(const FuzzFlags& flags) {
   return options;
 }
 
+// "; 12 cases of corpus/seeds come first …": they count, beside those that --cases asks for.
+std::string seedsText(const std::string& folder) {
+  std::error_code code;
+  uint64_t count = 0;
+  for (std::filesystem::recursive_directory_iterator at(folder, code), end; !code && at != end;
+       at.increment(code)) {
+    count += at->path().extension() == ".case" ? 1 : 0;
+  }
+  if (count == 0) return "";
+  return fmt::format(
+      "; {} from corpus/seeds come first and are not counted in --cases: --no-seeds leaves them out",
+      plural(count, "case"));
+}
+
 // The whole series is a function of the seed, so a case that was not saved can be made again.
 std::string pasteCommand(const FuzzFlags& flags, const CampaignSummary& summary,
                          const FailureGroup& failure) {
@@ -68,7 +83,10 @@ Result<ExitCode> runFuzz(const FuzzFlags& flags) {
   auto options = fuzzOptions(flags);
   if (!options) return tl::make_unexpected(options.error());
   const Console console(flags.campaign.json);
-  if (options->seed) console.line(fmt::format("seed {}, torch {}", *options->seed, torchVersion()));
+  if (options->seed) {
+    console.paragraph(
+        fmt::format("seed {}, torch {}{}", *options->seed, torchVersion(), seedsText(options->seeds_dir)));
+  }
   std::fflush(nullptr);
   ProgressLine line;
   if (line.shown()) {

@@ -22,7 +22,7 @@ namespace {
 
 // One row: what `--json` prints; people see "name" and "help", and the fields named in `shown` between them.
 struct List {
-  std::string word;
+  std::string word, help;
   std::vector<std::string> shown;
   std::function<std::vector<Json>()> rows;
 };
@@ -97,12 +97,24 @@ std::vector<Json> breaks() {
 }
 
 std::vector<Json> policies() {
+  const auto policy = [](const std::string& name, const std::string& arguments, const std::string& help) {
+    Json entry = row(name, help);
+    entry["form"] = arguments;
+    return entry;
+  };
   std::vector<Json> rows = {
 #define FAULTLINE_POLICY(Name, word, arguments, help) \
-  row(std::string_view(word).empty() ? #Name : word, help),
+  policy(std::string_view(word).empty() ? #Name : word, arguments, help),
 #include "faultline/break_policies.def"
 #undef FAULTLINE_POLICY
   };
+  // As the command line takes it: "[NAME,…]" is "[:NAME,…]" there.
+  for (Json& entry : rows) {
+    const std::string name = entry["name"], arguments = entry["form"];
+    entry["form"] = arguments.empty()     ? name
+                    : arguments[0] == '[' ? name + "[:" + arguments.substr(1)
+                                          : name + ":" + arguments;
+  }
   return rows;
 }
 
@@ -137,10 +149,17 @@ std::vector<Json> targets() {
 
 const std::vector<List>& lists() {
   static const std::vector<List> all = {
-      {"ops", {"schema"}, ops},    {"passes", {}, passes},     {"oracles", {}, oracles},
-      {"lanes", {"group"}, lanes}, {"breaks", {}, breaks},     {"hooks", {}, hooks},
-      {"features", {}, features},  {"kinds", {}, kinds},       {"known", {"signature"}, known},
-      {"targets", {}, targets},    {"policies", {}, policies},
+      {"ops", "what generated programs are made of", {"schema"}, ops},
+      {"passes", "libtorch's passes that pass_laws can be asked about", {}, passes},
+      {"oracles", "claims that cases are judged by: --oracle", {}, oracles},
+      {"lanes", "ways to execute a case, and their groups: --lane", {"group"}, lanes},
+      {"breaks", "reasons why a cut is refused", {}, breaks},
+      {"hooks", "kinds of gradient hooks in cases, and what they do", {}, hooks},
+      {"features", "what generated cases have in them: --features", {}, features},
+      {"kinds", "kinds of failures, in signatures", {}, kinds},
+      {"known", "known issues, by id", {"signature"}, known},
+      {"targets", "libFuzzer targets", {}, targets},
+      {"policies", "where to break a graph: break --policy", {"form"}, policies},
   };
   return all;
 }
@@ -152,6 +171,19 @@ struct ListOptions {
 Result<ExitCode> runList(const ListOptions& options) {
   std::vector<std::string> words;
   for (const List& list : lists()) words.push_back(list.word);
+  if (options.what.empty()) {
+    const Console console(options.json);
+    Table table({"", ""});
+    std::vector<Json> rows;
+    for (const List& list : lists()) {
+      table.add({list.word, list.help});
+      rows.push_back(row(list.word, list.help));
+    }
+    console.line("faultline list WHAT, where WHAT is one of:");
+    if (options.json != "-") console.print(table.str(2));
+    const auto written = writeJson(options.json, Json(rows));
+    return written ? Result<ExitCode>(ExitCode::Clean) : tl::make_unexpected(written.error());
+  }
   const auto found = std::find(words.begin(), words.end(), options.what);
   if (found == words.end())
     return tl::make_unexpected(unknownWord("list", options.what, words, "faultline list --help"));
@@ -178,7 +210,7 @@ Action defineList(CLI::App& app) {
   auto options = std::make_shared<ListOptions>();
   std::string words;
   for (const List& list : lists()) words += (words.empty() ? "" : ", ") + list.word;
-  app.add_option("WHAT", options->what, "one of " + words)->required();
+  app.add_option("WHAT", options->what, "one of " + words + "; without it: what each holds");
   addJson(app, options->json);
   app.footer("  faultline list oracles");
   return [options] { return runList(*options); };

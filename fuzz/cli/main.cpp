@@ -53,6 +53,7 @@ int usage(const CLI::App& at, const std::string& message) {
 std::optional<std::string> describeExtra(const CLI::App& at) {
   const std::vector<std::string> extras = at.remaining();
   if (extras.empty() || at.get_prefix_command()) return std::nullopt;
+  if (extras.front() == "--") return "'--' ends the flags, and no command stands before it";
   const auto is_flag = [](const std::string& word) { return word.size() > 1 && word[0] == '-'; };
   // Behind an unknown command no flag is known either.
   const bool unknown_command = at.get_parent() == nullptr && !is_flag(extras.front());

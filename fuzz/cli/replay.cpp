@@ -82,7 +82,17 @@ Result<ExitCode> runReplay(const ReplayFlags& flags) {
   line.clear();
   if (outcome) {
     for (const Error& error : outcome->bad_inputs)
-      complain(fmt::format("faultline replay: {}\n", error.str()));
+      complain(wrap(fmt::format("faultline replay: {}", error.str()), kWidth, 2) + "\n");
+    if (!outcome->bad_inputs.empty()) {
+      complain(wrap(fmt::format("{} could not be read: mend or remove {}; generators/case/README.md has the "
+                                "grammar, `faultline show FILE` tells whether it reads",
+                                plural(outcome->bad_inputs.size(), "file"),
+                                outcome->bad_inputs.size() == 1 ? "it" : "them"),
+                    kWidth) +
+               "\n");
+    }
+    if (outcome->cases == 0 && !outcome->bad_inputs.empty())
+      return finishCampaign(outcome, flags.campaign.json);
     printTotals(console, *outcome);
     printTallies(console, *outcome);
     printOutcomes(console, *outcome, flags);

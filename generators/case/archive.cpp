@@ -205,10 +205,11 @@ Result<Model> lowerModule(const torch::jit::Module& module) {
   return model;
 }
 
-// The first line that says anything; what follows is libtorch's stack.
+// The first sentence of the first line that says anything; what follows is libtorch's stack, and guesses.
 std::string firstLine(std::string_view what) {
   what.remove_prefix(std::min(what.find_first_not_of(" \n"), what.size()));
-  const std::string line(what.substr(0, what.find('\n')));
+  std::string line(what.substr(0, what.find('\n')));
+  line = line.substr(0, line.find(". "));
   return line.empty() ? "it holds no code" : line;
 }
 
@@ -218,11 +219,13 @@ Result<Model> modelFromArchive(const std::string& path) {
   try {
     return lowerModule(torch::jit::load(path, at::Device(at::kCPU)));
   } catch (const c10::Error& error) {
-    return unsupported("is no saved TorchScript module (torch.jit.save makes one): " +
-                       firstLine(error.what_without_backtrace()));
+    return unsupported(
+        "is no saved TorchScript module, or cut short: save it again with torch.jit.save, or copy it anew: " +
+        firstLine(error.what_without_backtrace()));
   } catch (const std::exception& error) {
-    return unsupported("is no saved TorchScript module (torch.jit.save makes one): " +
-                       firstLine(error.what()));
+    return unsupported(
+        "is no saved TorchScript module, or cut short: save it again with torch.jit.save, or copy it anew: " +
+        firstLine(error.what()));
   }
 }
 

@@ -58,7 +58,12 @@ Result<void> addParamLines(Model& model, std::string_view text) {
 
 // A `# param` line describes an argument and makes none.
 Result<Model> explained(Error error, std::string_view text) {
-  if (const auto params = readParamLines(text)) {
+  const auto params = readParamLines(text);
+  // A line that cannot be read comes before what follows from it.
+  if (!params && error.message.find("undefined value") != std::string::npos) {
+    return tl::make_unexpected(params.error());
+  }
+  if (params) {
     for (const auto& [name, spec] : *params) {
       const std::string undefined = "undefined value " + name;
       const size_t at = error.message.find(undefined);

@@ -289,6 +289,16 @@ graph(%x : Tensor):
   %one : int = prim::Constant[value=1]()
   return (%b, %one))",
      "after cos", "after sin", "cos", ""},
+    {"block_ends", R"(
+graph(%x : Tensor, %n : int):
+  %true : bool = prim::Constant[value=1]()
+  %y : Tensor = prim::Loop(%n, %true, %x)
+    block0(%i : int, %h : Tensor):
+      %a : Tensor = aten::sin(%h)
+      %b : Tensor = aten::cos(%a)
+      -> (%true, %b)
+  return (%y))",
+     "after cos", "after sin", "cos", ""},
     {"too_few_ops", two_products, "balanced 3", "balanced 2", "mul_1", ""},
     {"one_op", two_products, "parameters", "parameters v", "mul", ""},
     {"no_gradient", R"(

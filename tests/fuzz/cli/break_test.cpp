@@ -191,5 +191,99 @@ TEST(Break, HooksComeAsThePlanPredicts) {
   }
 }
 
+const char* kLoop =
+    "# param w: float32[4,4]\n"
+    "def forward(x, w):\n"
+    "    h = x\n"
+    "    for i in range(3):\n"
+    "        h = torch.relu(h @ w)\n"
+    "        h = h + x * i\n"
+    "    return h.sum()\n";
+
+Arguments loop(Arguments more) {
+  Arguments arguments = {"break", writeScratch("loop.py", kLoop), "--input", "x=float32[4,4]"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+TEST(Break, WhatGoesRoundALoopHasOneNameInAllTables) {
+  const Outcome& outcome = faultline(loop({"--after", "relu"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* expected : {"(Loop.in0, w)", "(w, Loop.in0)", "(x, Loop.i)", "(x, Loop.i, piece0)"}) {
+    EXPECT_NE(outcome.out.find(expected), std::string::npos) << expected << " in " << outcome.out;
+  }
+}
+
+TEST(Break, OpsOfAStitchedGraphKeepTheirNames) {
+  const std::string path = writeScratch("arms.py",
+                                        "def forward(x):\n"
+                                        "    y = x.sin()\n"
+                                        "    if bool(y.sum() > 0):\n"
+                                        "        y = y.cos()\n"
+                                        "    return y\n");
+  const Outcome& outcome = faultline({"break", path, "--input", "x=float32[4]:grad", "--after", "sin"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.find("If_"), std::string::npos) << outcome.out;
+}
+
+TEST(Break, ACutAtTheEndOfABodyIsRefusedWithItsReason) {
+  const Outcome& outcome = faultline(loop({"--after", "add", "--dry-run", "--json", "-"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;  // a refusal is no error
+  const Json refused = outcome.json().at("refused");
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_EQ(refused[0].at("at"), "add");
+  EXPECT_EQ(refused[0].at("code"), "block_ends");
+  EXPECT_NE(faultline({"break", "--help"}).out.find("Exit code: 0 also where a cut is refused"),
+            std::string::npos);
+}
+
+TEST(Break, HelpAndErrorAgreeOnCutsInsideBlocks) {
+  expectUsageError(faultline(loop({"--policy", "balanced:2", "--inside"})),
+                   "with every, kinds and predicates; after and markers make them by themselves");
+  EXPECT_NE(faultline({"break", "--help"}).out.find("--after and --policy"), std::string::npos);
+}
+
+TEST(Break, MeasuredTimesAreCalledSo) {
+  const Outcome& outcome = faultline(mlp({"--policy", "balanced:3,time", "--dry-run"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("by measured time"), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find("weights given"), std::string::npos) << outcome.out;
+}
+
+TEST(Break, RefusalsOfOneKindAreFolded) {
+  const Outcome& outcome = faultline({"break", "corpus/examples/transformer_block.py", "--input",
+                                      "x=float32[2,6,16]", "--policy", "parameters", "--dry-run"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  size_t lines = 0;
+  for (const std::string& line : linesOf(outcome.out)) lines += line.rfind("  refused", 0) == 0 ? 1 : 0;
+  EXPECT_EQ(lines, 1u) << outcome.out;
+  EXPECT_NE(outcome.out.find(" times (one_op), at "), std::string::npos) << outcome.out;
+}
+
+TEST(Break, AProgramThatDoesNotEndIsEnded) {
+  const std::string path = writeScratch("endless.py",
+                                        "def forward(x):\n"
+                                        "    while bool(x.sum() == x.sum()):\n"
+                                        "        x = x * 1\n"
+                                        "    return x\n");
+  expectUsageError(faultline({"break", path, "--input", "x=float32[2]", "--exec", "--case-timeout", "500ms"}),
+                   "did not end within 0.5 s; --case-timeout");
+}
+
+TEST(Break, AWrongDtypeIsSaidBeforeWhatFollowsFromIt) {
+  const std::string path = writeScratch("dtype.py",
+                                        "# param w: flaot32[4,4]\n"
+                                        "def forward(x):\n"
+                                        "    return x @ w\n");
+  expectUsageError(faultline({"break", path, "--input", "x=float32[4,4]"}), "expected a dtype");
+}
+
+TEST(Break, AnArchiveCutShortIsSaidToBe) {
+  const std::string path =
+      writeScratch("cut.pt", readWhole(repositoryRoot() + "/corpus/examples/mlp4.pt").substr(0, 2000));
+  expectUsageError(faultline({"break", path, "--input", "x=float32[16,8]"}),
+                   "cut short: save it again with torch.jit.save");
+}
+
 }  // namespace
 }  // namespace faultline::test

@@ -68,6 +68,18 @@ TEST(Fuzz, PrintsTheRandomSeedBeforeAnythingElse) {
   EXPECT_THAT(outcome.out, testing::ContainsRegex("^seed [0-9]+, torch 2")) << outcome.err;
 }
 
+TEST(Fuzz, SaysFirstThatSeedsComeOnTop) {
+  const Outcome& outcome = faultline({"fuzz", "--cases", "1", "--seed", "1", "-j", "1", "--lane",
+                                      "engine.broken", "--oracle", "hook_order"});
+  const std::string first = outcome.out.substr(0, outcome.out.find("\n"));
+  EXPECT_THAT(first, testing::ContainsRegex("^seed 1, torch [^;]*; [0-9]+ cases? from corpus/seeds"));
+}
+
+TEST(Fuzz, APluginThatRegistersNothingIsRefused) {
+  expectUsageError(faultline({"fuzz", "--cases", "1", "--plugin", "libm.so.6"}),
+                   "--plugin libm.so.6: registers no lane");
+}
+
 TEST(Fuzz, CtrlCLeavesASummaryAndExits130) {
   const Outcome outcome =
       startFaultline({"fuzz", "--no-seeds", "--seed", "3", "-j", "1", "--lane", "engine.broken"}, SIGINT);
@@ -162,8 +174,18 @@ TEST(Replay, WhatIsNoCaseExits2WithLineAndColumn) {
   const auto refused = [](const std::string& path, const std::string& where) {
     const Outcome outcome = startFaultline({"replay", path});
     EXPECT_EQ(outcome.code, 2) << path << outcome.out << outcome.err;
-    EXPECT_EQ(outcome.err.rfind("faultline replay: " + path + where, 0), 0u) << outcome.err;
-    EXPECT_EQ(linesOf(outcome.err).size(), 1u) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    std::string said;
+    for (const std::string& line : linesOf(outcome.err)) {
+      // A path, and bytes that are quoted, are words that cannot be wrapped.
+      const std::string words = line.substr(std::min(line.find_first_not_of(' '), line.size()));
+      EXPECT_TRUE(widest(line) <= 80 || words.find(' ') == std::string::npos ||
+                  line.find(path) != std::string::npos)
+          << line;
+      said += (said.empty() ? "" : " ") + words;
+    }
+    EXPECT_EQ(said.rfind("faultline replay: " + path + where, 0), 0u) << outcome.err;
+    EXPECT_NE(said.find("could not be read: mend or remove it"), std::string::npos) << outcome.err;
     EXPECT_LT(outcome.err.size(), 500u) << "not the whole file";
   };
   refused(repositoryRoot() + "/README.md", ":3:1: expected 'faultline case 1'");

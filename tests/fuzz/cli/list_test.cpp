@@ -33,6 +33,21 @@ TEST(List, IsReadableIn80Columns) {
   }
 }
 
+TEST(List, WithoutAWordSaysWhatEachHolds) {
+  const Outcome& outcome = faultline({"list"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* what : {"ops", "policies", "where to break a graph"}) {
+    EXPECT_NE(outcome.out.find(what), std::string::npos) << what;
+  }
+  EXPECT_LE(widest(outcome.out), 80u) << outcome.out;
+}
+
+TEST(List, PoliciesShowTheirArguments) {
+  const Outcome& outcome = faultline({"list", "policies"});
+  EXPECT_NE(outcome.out.find("parameters[:NAME,…]"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("every:N"), std::string::npos) << outcome.out;
+}
+
 TEST(List, PassesAreLibtorchs) {
   const Outcome& outcome = faultline({"list", "passes", "--json", "-"});
   EXPECT_EQ(outcome.code, 0);

@@ -50,6 +50,7 @@ TEST(Usage, UnknownWordsNameTheNearest) {
   expectUsageError(faultline({"replay", "--lane", "engine.brokn", "corpus"}), "engine.broken");
   expectUsageError(faultline({"gen", "--ops", "+ad"}), "did you mean 'add'?");
   expectUsageError(faultline({"list", "oracels"}), "did you mean 'oracles'?");
+  expectUsageError(faultline({"--"}), "'--' ends the flags, and no command stands before it");
 }
 
 TEST(Usage, NumbersAndTimesAreReadStrictly) {

@@ -1,0 +1,17 @@
+// A program that runs in this process, and not in a worker, may never end.
+#pragma once
+#include <string>
+
+namespace faultline::cli {
+
+// While it lives: after `seconds` the process says `words` on stderr and exits with ExitCode::Usage, whatever
+// it is doing. One at a time.
+class Deadline {
+ public:
+  Deadline(double seconds, std::string words);
+  ~Deadline();
+  Deadline(const Deadline&) = delete;
+  Deadline& operator=(const Deadline&) = delete;
+};
+
+}  // namespace faultline::cli
