@@ -85,6 +85,7 @@ std::vector<const profile::ProfileNode*> sourcesOf(const Analysis& analysis) {
 Plan planOf(const Analysis& analysis) {
   Plan plan;
   ska::flat_hash_map<CloneKey, size_t, CloneKeyHash> shared;
+  shared.reserve(analysis.profileNodes().size());
   const int32_t count = static_cast<int32_t>(analysis.program().steps().size());
   for (int32_t i = 0; i < count; ++i) {
     if (i + 2 * kAhead < count) prefetch(analysis.program().step(i + 2 * kAhead).node);
@@ -121,6 +122,9 @@ void propagateProfileNode(std::shared_ptr<Graph> graph) {
   const Plan plan = planOf(analysis);
   const auto sources = sourcesOf(analysis);
 
+  // Before there are clones: these are uses too, and would have to be sorted in.
+  UseSplitter splitter;
+  for (const Rewire& rewire : plan.uses) splitter.split(rewire.use.user->input(rewire.use.offset));
   std::vector<Value*> replacements;
   replacements.reserve(plan.requests.size());
   for (size_t i = 0; i < plan.requests.size(); ++i) {
@@ -133,10 +137,11 @@ void propagateProfileNode(std::shared_ptr<Graph> graph) {
     clone->insertBefore(request.before);
     replacements.push_back(clone->output());
   }
-  std::vector<Replacement> moves;
-  moves.reserve(plan.uses.size());
-  for (const Rewire& rewire : plan.uses) moves.push_back({rewire.use, replacements[rewire.request]});
-  replaceUses(moves);
+  for (size_t i = 0; i < plan.uses.size(); ++i) {
+    if (i + kAhead < plan.uses.size()) prefetch(plan.uses[i + kAhead].use.user);
+    const Use& use = plan.uses[i].use;
+    use.user->replaceInput(use.offset, replacements[plan.uses[i].request]);
+  }
 }
 
 }  // namespace faultline

@@ -130,6 +130,14 @@ TEST(Profile, TableOfPasses) {
   expectUsageError(faultline({"profile"}), "FILE is missing");
 }
 
+TEST(Profile, TableOfPruning) {
+  const Outcome outcome = faultline({"profile", "--pruning", "--json", "-"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json rows = outcome.json().at("pruning");
+  ASSERT_GE(rows.size(), 6u);
+  for (const Json& row : rows) EXPECT_GT(row.at("ours").at("pruned"), 0) << row.dump(1);
+}
+
 TEST(Profile, PrintsTheGraphWithAnswersThatCanBeReadAgain) {
   const std::string file = kFolder + "05-if-join.ir";
   const Outcome& outcome = faultline({"profile", file});
