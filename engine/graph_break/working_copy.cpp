@@ -8,6 +8,7 @@
 #include "engine/autodiff/differentiability.h"
 #include "engine/autodiff/gradient.h"
 #include "engine/graph_break/guarded.h"
+#include "engine/ir/callers.h"
 #include "engine/ir/walk.h"
 #include "engine/support/check.h"
 #include "faultline/profile.h"
@@ -32,7 +33,7 @@ bool holdsProfileNodes(const torch::jit::Block* block) {
 
 // Each walk over a large graph costs as much as a look at every node: most graphs need none of these.
 struct Needs {
-  bool guards = false, inlining = false, profile = false;
+  bool guards = false, inlining = false, profile = false, callers = false;
   bool any() const { return guards || inlining || profile; }
 };
 
@@ -43,6 +44,7 @@ Needs needsOf(const Graph& graph) {
     needs.inlining = needs.inlining || node->hasAttribute(torch::jit::attr::Subgraph) ||
                      node->kind() == torch::jit::prim::CallFunction ||
                      node->kind() == torch::jit::prim::CallMethod;
+    needs.callers = needs.callers || node->callstack();
     needs.profile = needs.profile || node->kind() == torch::jit::prim::profile ||
                     node->kind() == torch::jit::prim::profile_ivalue;
   });
@@ -58,7 +60,10 @@ std::shared_ptr<Graph> normalised(const Graph& original, bool& profiled) {
   if (needs.inlining) {
     inlineSubgraphs(*graph);
     torch::jit::Inline(*graph);
-    needs.profile = true;  // what was inlined may hold some
+    needs.profile = needs.callers = true;  // what was inlined may hold some
+  }
+  if (needs.callers) {
+    detachFromCallers(*graph);
   }
   if (needs.profile) {
     removeProfileNodes(*graph);

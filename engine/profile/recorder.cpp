@@ -10,6 +10,7 @@
 #include <torch/csrc/jit/runtime/custom_operator.h>
 
 #include "engine/autodiff/gradient.h"
+#include "engine/ir/callers.h"
 #include "engine/ir/walk.h"
 #include "engine/support/check.h"
 #include "faultline/ir.h"
@@ -162,6 +163,7 @@ bool isLeftOver(const Node* node) {
 Result<Recorder> Recorder::instrument(const Graph& graph, RecorderOptions options) {
   auto state = std::make_shared<State>();
   state->graph = copyGraph(graph);
+  detachFromCallers(*state->graph);
   recorders().add(state);
   Recorder recorder(state);
   const std::vector<Use> sites = profileSites(*state->graph);

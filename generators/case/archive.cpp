@@ -82,7 +82,6 @@ class AttributeLowering {
   Value* addInput(NamedTensor tensor) {
     Value* input = graph_.addInput();
     input->setType(c10::TensorType::get());
-    inputs_.emplace(tensor.tensor.unsafeGetTensorImpl(), input);
     tensors_.push_back(std::move(tensor));
     return input;
   }
@@ -124,27 +123,73 @@ class AttributeLowering {
       objects_.emplace(node->output(), Object{value.toObject(), std::move(name)});
       return {};
     }
-    Value* replacement = nullptr;
-    if (value.isTensor() && value.toTensor().defined()) {
-      auto known = inputs_.find(value.toTensor().unsafeGetTensorImpl());
-      // A tensor that is neither parameter nor buffer is met here for the first time.
-      replacement = known != inputs_.end() ? known->second : addInput({std::move(name), value.toTensor()});
-    } else {
-      torch::jit::WithInsertPoint guard(node);
-      auto constant = torch::jit::tryInsertConstant(graph_, value);
-      if (!constant) {
-        return unsupported(fmt::format("attribute '{}' of type {} can be neither an input nor a constant",
-                                       name, node->output()->type()->repr_str()));
-      }
-      replacement = *constant;
+    torch::jit::WithInsertPoint guard(node);
+    auto replacement = build(value, name);
+    if (!replacement) return tl::make_unexpected(replacement.error());
+    if ((*replacement)->node()->kind() == prim::ListConstruct && isWritten(node->output())) {
+      return unsupported(fmt::format("forward writes into the list '{}', which a graph gets anew", name));
     }
-    node->output()->replaceAllUsesWith(replacement);
+    node->output()->replaceAllUsesWith(*replacement);
     return {};
+  }
+
+  // Saving keeps that tensors share memory, not that they are one: the list of weights that an LSTM holds is
+  // of its parameters all the same.
+  Value* inputOf(const at::Tensor& tensor) const {
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      const at::Tensor& other = tensors_[i].tensor;
+      if (other.is_same(tensor) ||
+          (other.layout() == at::kStrided && tensor.layout() == at::kStrided && other.is_alias_of(tensor) &&
+           other.scalar_type() == tensor.scalar_type() && other.sizes() == tensor.sizes() &&
+           other.strides() == tensor.strides() && other.storage_offset() == tensor.storage_offset())) {
+        return graph_.inputs().at(graph_.inputs().size() - tensors_.size() + i);
+      }
+    }
+    return nullptr;
+  }
+
+  // An input for a tensor, a constant, or lists and tuples of these.
+  Result<Value*> build(const c10::IValue& value, const std::string& name) {
+    if (value.isTensor() && value.toTensor().defined()) {
+      // A tensor that is neither parameter nor buffer is met here for the first time.
+      Value* known = inputOf(value.toTensor());
+      return known != nullptr ? known : addInput({name, value.toTensor()});
+    }
+    if (auto constant = torch::jit::tryInsertConstant(graph_, value)) return *constant;
+    std::vector<Value*> parts;
+    const auto addParts = [&](const auto& elements) -> Result<void> {
+      for (const c10::IValue& element : elements) {
+        auto part = build(element, fmt::format("{}.{}", name, parts.size()));
+        if (!part) return tl::make_unexpected(part.error());
+        parts.push_back(*part);
+      }
+      return {};
+    };
+    if (value.isList()) {
+      if (auto added = addParts(value.toListRef()); !added) return tl::make_unexpected(added.error());
+      return graph_.insertNode(graph_.createList(value.toList().elementType(), parts))->output();
+    }
+    if (value.isTuple()) {
+      if (auto added = addParts(value.toTupleRef().elements()); !added) {
+        return tl::make_unexpected(added.error());
+      }
+      return graph_.insertNode(graph_.createTuple(parts))->output();
+    }
+    return unsupported(fmt::format("attribute '{}' of type {} can be neither an input nor a constant", name,
+                                   value.type()->repr_str()));
+  }
+
+  bool isWritten(const Value* list) {
+    return std::any_of(list->uses().begin(), list->uses().end(), [](const torch::jit::Use& use) {
+      const auto* schema = use.user->maybeSchema();
+      if (schema == nullptr || use.offset >= schema->arguments().size()) return false;
+      const auto* alias = schema->arguments()[use.offset].alias_info();
+      return alias != nullptr && alias->isWrite();
+    });
   }
 
   Graph& graph_;
   std::unordered_map<Value*, Object> objects_;
-  std::unordered_map<c10::TensorImpl*, Value*> inputs_;
   std::vector<NamedTensor> tensors_;
   std::vector<Node*> doomed_;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <torch/csrc/jit/passes/inliner.h>
 
+#include "engine/ir/callers.h"
 #include "faultline/ir.h"
 
 namespace faultline {
@@ -60,6 +61,7 @@ Result<void> flattenCalls(torch::jit::Graph& graph) {
                 fmt::format("if, for and while are nested deeper than {} levels", kMaxBlockNesting));
   }
   torch::jit::Inline(graph);
+  detachFromCallers(graph);
   return check(graph.block());
 }
 

@@ -175,6 +175,31 @@ TEST_F(Archive, OtherAttributesBecomeConstants) {
   EXPECT_TRUE(execute(c).at(0).toTensor().equal(at::full({2, 1}, 15.0f)));
 }
 
+// As nn.LSTM holds its weights: once by name, and all in a list.
+TEST_F(Archive, ListsAndTuplesOfTensorsAreMadeOfInputs) {
+  Builder builder;
+  Module module = builder.module("M");
+  const at::Tensor a = tensor("float32[2]:grad"), b = tensor("float32[2]:seed=3");
+  module.register_parameter("a", a, false);
+  module.register_attribute("flat", c10::ListType::ofTensors(), c10::List<at::Tensor>({a, b}));
+  module.register_attribute("pair", c10::TupleType::create({c10::TensorType::get(), c10::IntType::get()}),
+                            c10::ivalue::Tuple::create({c10::IValue(b), c10::IValue(3)}));
+  module.define(
+      "def forward(self, x):\n"
+      "    t, n = self.pair\n"
+      "    return torch.stack(self.flat).sum(0) * x * self.a + t * n\n");
+  auto model = saveAndLoad(module);
+  ASSERT_TRUE(model) << model.error().str();
+  EXPECT_THAT(namesOf(*model), ElementsAre("x", "a", "flat.1"));
+  Case c = modelToCase(*model, {{"x", readInputSpec("float32[2]:ones").value()}}).value();
+  const at::Tensor wanted = (a + b) * a + b * 3;
+  EXPECT_TRUE(execute(c).at(0).toTensor().allclose(wanted));
+  Module writes = builder.module("Writes");
+  writes.register_attribute("flat", c10::ListType::ofTensors(), c10::List<at::Tensor>({a, b}));
+  writes.define("def forward(self, x):\n    self.flat.append(x)\n    return torch.stack(self.flat)\n");
+  EXPECT_THAT(saveAndLoad(writes).error().message, HasSubstr("forward writes into the list 'flat'"));
+}
+
 TEST_F(Archive, SharedParametersAreOneInput) {
   Builder builder;
   Module module = builder.module("M");
