@@ -34,6 +34,7 @@ ValueComparison compareFloating(const at::Tensor& expected, const at::Tensor& go
   ValueComparison result;
   const T* a = expected.const_data_ptr<T>();
   const T* b = got.const_data_ptr<T>();
+  constexpr int digits = std::numeric_limits<T>::max_digits10;
   for (int64_t i = 0; i < expected.numel(); ++i) {
     const double want = static_cast<double>(a[i]);
     const double have = static_cast<double>(b[i]);
@@ -45,7 +46,8 @@ ValueComparison compareFloating(const at::Tensor& expected, const at::Tensor& go
     if (!other_class && !far) continue;
     // The first of its kind speaks; another class of number outweighs a distance.
     if (result.equal || (other_class && !result.other_class)) {
-      result.message = fmt::format("{}: expected {:.9g}, got {:.9g}", place(expected, i), want, have);
+      result.message =
+          fmt::format("{0}: expected {1:.{3}g}, got {2:.{3}g}", place(expected, i), want, have, digits);
     }
     result.equal = false;
     result.other_class = result.other_class || other_class;

@@ -101,7 +101,7 @@ TEST(BadFiles, ReplayNamesLineAndColumnAndExits2) {
   for (const std::string& path : {empty, binary, cut, huge}) {
     EXPECT_NE(bad.err.find(path + ":"), std::string::npos) << path << " in: " << bad.err;
   }
-  EXPECT_THAT(bad.err, testing::ContainsRegex("cut.case:[0-9]+:[0-9]+: "));
+  EXPECT_THAT(bad.err, testing::ContainsRegex("cut.case:[0-9]+:[0-9]+:"));
 }
 
 TEST(BadFiles, OtherCommandsRefuseThemToo) {
