@@ -44,6 +44,77 @@ Result<void> check(Block* block) {
   return {};
 }
 
+bool isNoGrad(const Node* node) {
+  const auto type = node->output()->type()->cast<c10::ClassType>();
+  return type && type->name() &&
+         type->name()->qualifiedName() == "__torch__.torch.autograd.grad_mode.no_grad";
+}
+
+// `with torch.no_grad():` is an object of a script class that is entered and left; a graph says it with ops.
+class NoGradLowering {
+ public:
+  explicit NoGradLowering(torch::jit::Graph& graph) : graph_(graph) {}
+
+  void run() {
+    collect(graph_.block());
+    for (Node* object : objects_) lower(object);
+  }
+
+ private:
+  void collect(Block* block) {
+    for (Node* node : block->nodes()) {
+      if (node->kind() == prim::CreateObject && isNoGrad(node)) objects_.push_back(node);
+      for (Block* inner : node->blocks()) collect(inner);
+    }
+  }
+
+  // One that is used in any other way stays, and is refused.
+  void lower(Node* object) {
+    Node* enter = nullptr;
+    std::vector<Node*> sets, exits;
+    for (const torch::jit::Use& use : object->output()->uses()) {
+      Node* user = use.user;
+      const bool idle = std::none_of(user->outputs().begin(), user->outputs().end(),
+                                     [](const torch::jit::Value* output) { return output->hasUses(); });
+      if (user->kind() == prim::SetAttr && use.offset == 0) {
+        sets.push_back(user);
+      } else if (user->kind() == prim::Enter && enter == nullptr && idle) {
+        enter = user;
+      } else if (user->kind() == prim::Exit && idle) {
+        exits.push_back(user);
+      } else {
+        return;
+      }
+    }
+    if (enter == nullptr ||
+        std::any_of(exits.begin(), exits.end(), [&](Node* exit) { return !exit->isDominatedBy(enter); })) {
+      return;
+    }
+    torch::jit::Value* before = nullptr;
+    {
+      const torch::jit::WithInsertPoint here(enter);
+      before = graph_.insert(c10::Symbol::fromQualString("aten::is_grad_enabled"), {});
+      setGradMode(graph_.insertConstant(false));
+    }
+    for (Node* exit : exits) {
+      const torch::jit::WithInsertPoint here(exit);
+      setGradMode(before);
+      exit->destroy();
+    }
+    enter->destroy();
+    for (Node* set : sets) set->destroy();
+    object->destroy();
+  }
+
+  void setGradMode(torch::jit::Value* enabled) {
+    graph_.insertNode(
+        graph_.create(c10::Symbol::fromQualString("aten::set_grad_enabled"), {enabled}, /*num_outputs=*/0));
+  }
+
+  torch::jit::Graph& graph_;
+  std::vector<Node*> objects_;
+};
+
 bool nestedDeeper(const Block& block, size_t levels) {
   for (const Node* node : block.nodes()) {
     for (const Block* inner : node->blocks()) {
@@ -62,6 +133,7 @@ Result<void> flattenCalls(torch::jit::Graph& graph) {
   }
   torch::jit::Inline(graph);
   detachFromCallers(graph);
+  NoGradLowering(graph).run();
   return check(graph.block());
 }
 

@@ -200,6 +200,43 @@ TEST_F(Archive, ListsAndTuplesOfTensorsAreMadeOfInputs) {
   EXPECT_THAT(saveAndLoad(writes).error().message, HasSubstr("forward writes into the list 'flat'"));
 }
 
+// tests/data/case/no_grad.pt was saved by Python, whose class no_grad comes with it:
+//   with torch.no_grad():
+//       y = x * 2
+//       if flag:
+//           with torch.no_grad():
+//               y = y + x
+//       z = y * x
+//   return x * z + x
+TEST_F(Archive, NoGradOfPythonIsAChangeOfGradMode) {
+  const std::string path = std::string(FAULTLINE_TEST_DATA) + "/case/no_grad.pt";
+  auto model = loadModel(path);
+  ASSERT_TRUE(model) << model.error().str();
+  ASSERT_TRUE(verifyGraph(*model->graph)) << verifyGraph(*model->graph).error().str();
+  for (const char* flag : {"bool=true", "bool=false"}) {
+    SCOPED_TRACE(flag);
+    Case c = modelToCase(*model, {{"x", readInputSpec("float32[3]:grad").value()},
+                                  {"flag", readInputSpec(flag).value()}})
+                 .value();
+    auto gradientOf = [&](const auto& forward) {
+      const at::Tensor x = makeInput(c.runs[0].inputs[0], c.seed).value().toTensor();
+      torch::jit::Stack stack{x, std::string(flag) == "bool=true"};
+      forward(stack).sum().backward();
+      EXPECT_TRUE(at::GradMode::is_enabled());
+      return x.grad();
+    };
+    const at::Tensor wanted = gradientOf([&](torch::jit::Stack& stack) {
+      Module module = torch::jit::load(path);
+      return module.forward(stack).toTensor();
+    });
+    const at::Tensor got = gradientOf([&](torch::jit::Stack& stack) {
+      torch::jit::InterpreterState(torch::jit::Code(c.graph->copy(), "test")).run(stack);
+      return stack.at(0).toTensor();
+    });
+    EXPECT_TRUE(got.equal(wanted)) << got << wanted;
+  }
+}
+
 TEST_F(Archive, SharedParametersAreOneInput) {
   Builder builder;
   Module module = builder.module("M");
