@@ -200,7 +200,7 @@ TEST_F(Archive, ListsAndTuplesOfTensorsAreMadeOfInputs) {
   EXPECT_THAT(saveAndLoad(writes).error().message, HasSubstr("forward writes into the list 'flat'"));
 }
 
-// tests/data/case/no_grad.pt was saved by Python, whose class no_grad comes with it:
+// tests/data/models/no_grad.pt was saved by Python, whose class no_grad comes with it:
 //   with torch.no_grad():
 //       y = x * 2
 //       if flag:
@@ -209,7 +209,7 @@ TEST_F(Archive, ListsAndTuplesOfTensorsAreMadeOfInputs) {
 //       z = y * x
 //   return x * z + x
 TEST_F(Archive, NoGradOfPythonIsAChangeOfGradMode) {
-  const std::string path = std::string(FAULTLINE_TEST_DATA) + "/case/no_grad.pt";
+  const std::string path = std::string(FAULTLINE_TEST_DATA) + "/models/no_grad.pt";
   auto model = loadModel(path);
   ASSERT_TRUE(model) << model.error().str();
   ASSERT_TRUE(verifyGraph(*model->graph)) << verifyGraph(*model->graph).error().str();
