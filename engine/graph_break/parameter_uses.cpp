@@ -73,6 +73,58 @@ void addHandedOn(const WorkingCopy& work, const torch::jit::Use& use, std::vecto
   }
 }
 
+// What packs values up hands on the very object, and what takes a list or tuple apart that was packed up
+// gives it back: where it goes from there is where it is used.
+class Packing {
+ public:
+  // Whether `use`, of a value that is the parameter or holds it, does no more than that.
+  bool handsOn(const torch::jit::Use& use, std::vector<const Value*>& same) {
+    const Node* node = use.user;
+    switch (node->kind()) {
+      case torch::jit::prim::ListConstruct:
+      case torch::jit::prim::TupleConstruct:
+        if (!isOnlyRead(node->output())) {
+          return false;
+        }
+        slots_[node->output()].push_back(use.offset);
+        add(node->output(), same);
+        return true;
+      case torch::jit::prim::ListUnpack:
+      case torch::jit::prim::TupleUnpack: {
+        auto slots = slots_.find(node->input());
+        if (slots == slots_.end()) {
+          return false;
+        }
+        for (size_t slot : slots->second) {
+          add(node->outputs().at(slot), same);
+        }
+        return true;
+      }
+      default:
+        return false;
+    }
+  }
+
+ private:
+  static void add(const Value* value, std::vector<const Value*>& same) {
+    if (std::find(same.begin(), same.end(), value) == same.end()) {
+      same.push_back(value);
+    }
+  }
+
+  // By ops that stand beside what packed it, and change nothing of it.
+  static bool isOnlyRead(const Value* packed) {
+    return std::all_of(packed->uses().begin(), packed->uses().end(), [&](const torch::jit::Use& use) {
+      const auto* schema = use.user->maybeSchema();
+      return use.user->kind() != torch::jit::prim::Return &&
+             use.user->owningBlock() == packed->node()->owningBlock() &&
+             (schema == nullptr || !schema->is_mutable());
+    });
+  }
+
+  std::unordered_map<const Value*, std::vector<size_t>> slots_;  // where in it the parameter stands
+};
+
 }  // namespace
 
 std::vector<ParameterUse> parameterUses(const GraphFacts& facts) {
@@ -91,14 +143,15 @@ std::vector<ParameterUse> parameterUses(const GraphFacts& facts) {
     parameter.dtype = type->scalarType();
     parameter.device = type->device();
     std::vector<const Value*> same{input};
+    std::vector<torch::jit::Use> uses;
+    Packing packing;
     for (size_t s = 0; s < same.size(); ++s) {
       for (const auto& use : same[s]->uses()) {
         addHandedOn(work, use, same);
+        if (!packing.handsOn(use, same)) {
+          uses.push_back(use);
+        }
       }
-    }
-    std::vector<torch::jit::Use> uses;
-    for (const Value* value : same) {
-      uses.insert(uses.end(), value->uses().begin(), value->uses().end());
     }
     for (const auto& use : uses) {
       if (use.user == work.graph->return_node() || !passesGradient(use.user, use.offset)) {

@@ -182,7 +182,7 @@ void printRun(const Console& console, const BreakRun& run) {
                   run.differences.empty() ? "all equal within the tolerances" : "these differ:"));
   for (const std::string& difference_text : run.differences) console.paragraph(difference_text, 2);
   if (!run.backward) {
-    console.line("Nothing requires grad: no backward ran.");
+    console.line("No backward ran: no output with elements requires grad.");
   } else if (run.broken_promises.empty()) {
     console.paragraph(fmt::format(
         "Hooks: {} on {}; each fired once per gradient, before any earlier piece began its backward",

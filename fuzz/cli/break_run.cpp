@@ -11,6 +11,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
 
+#include "engine/autodiff/differentiability.h"
 #include "oracles/compare/tolerance.h"
 #include "oracles/compare/values.h"
 #include "oracles/exec/errors.h"
@@ -126,9 +127,26 @@ void compareSides(const Side& eager, const Side& broken, const NumericProfile& p
       difference <= result.loss.tolerance || (std::isnan(result.loss.eager) && std::isnan(difference));
 }
 
+// Inputs of which an op may give on the very tensor, so that a later piece alone makes their gradient.
+std::set<std::string> handedOnInputs(const Graph& graph) {
+  std::set<std::string> names;
+  for (const torch::jit::Value* input : graph.inputs()) {
+    const auto& uses = input->uses();
+    if (std::any_of(uses.begin(), uses.end(), [](const torch::jit::Use& use) {
+          return use.user->kind().is_prim() || passesStorage(use.user);
+        })) {
+      names.insert(input->debugName());
+    }
+  }
+  return names;
+}
+
 // faultline/graph_break.h promises: every hook of a parameter of piece k fires as often as in eager (the
-// program may run backwards of its own), after k's backward has begun and before that of any earlier piece.
-void checkPromises(const BreakPlan& plan, const Side& eager, const Side& broken, BreakRun& result) {
+// program may run backwards of its own), after k's backward has begun (or, where an op of k may give the very
+// parameter on, a later piece's) and before that of any earlier piece.
+void checkPromises(const BreakPlan& plan, const Graph& graph, const Side& eager, const Side& broken,
+                   BreakRun& result) {
+  const std::set<std::string> handed_on = handedOnInputs(graph);
   std::map<int, uint64_t> first;  // forward of each piece: the gradient is whole when that has run backward
   std::map<std::string, std::vector<uint64_t>> fired;
   for (const TimelineEvent& event : result.events) {
@@ -151,7 +169,8 @@ void checkPromises(const BreakPlan& plan, const Side& eager, const Side& broken,
       for (const uint64_t seq : fired[parameter]) {
         for (const TimelineEvent& event : result.events) {
           if (event.what != TimelineEvent::What::Backward) continue;
-          const bool early = event.forward == own->second && seq < event.seq;
+          const bool early =
+              event.forward == own->second && seq < event.seq && handed_on.count(parameter) == 0;
           const bool late = event.forward < own->second && seq > event.seq;
           if (!early && !late) continue;
           result.broken_promises.push_back(
@@ -230,7 +249,7 @@ Result<BreakRun> runBroken(const CompiledGraph& compiled, const BreakPlan& plan,
     });
   }
   try {
-    torch::jit::Code code(graph->copy(), "eager");
+    torch::jit::Code code(cloneGraph(*graph), "eager");
     execute(*eager, c.seed, [&](Stack& stack) { torch::jit::InterpreterState(code).run(stack); });
   } catch (...) {
     const std::string text = describeException(std::current_exception()).text;
@@ -254,7 +273,7 @@ Result<BreakRun> runBroken(const CompiledGraph& compiled, const BreakPlan& plan,
   result.events = timeline.events();
   if (!result.error.empty()) return result;
   compareSides(*eager, *broken, numericProfile(*graph), result);
-  checkPromises(plan, *eager, *broken, result);
+  checkPromises(plan, *graph, *eager, *broken, result);
   compareHookOrder(plan, *eager, *broken, result);
   return result;
 }

@@ -94,6 +94,32 @@ graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu), %w : Float(
   EXPECT_EQ(plan.pieces[2].bytes, 0) << "no complete type";
 }
 
+// What packs a parameter up makes no gradient: the op that takes it out of there does.
+TEST(Plan, PackingAParameterUpIsNoUseOfIt) {
+  const char* program = R"(
+graph(%x : Tensor, %w : Tensor, %v : Tensor):
+  %zero : int = prim::Constant[value=0]()
+  %list : Tensor[] = prim::ListConstruct(%w, %x)
+  %pair : (Tensor, Tensor) = prim::TupleConstruct(%v, %w)
+  %a : Tensor = aten::sin(%x)
+  %b : Tensor = aten::cos(%a)
+  %first : Tensor, %second : Tensor = prim::TupleUnpack(%pair)
+  %c : Tensor = aten::mul(%b, %first)
+  %d : Tensor = aten::sin(%c)
+  %e : Tensor = aten::stack(%list, %zero)
+  %f : Tensor = aten::mul(%e, %d)
+  return (%f))";
+  const BreakPlan plan = planOf(program, BreakPolicy::after({"cos", "sin_1"}));
+  ASSERT_EQ(plan.pieces.size(), 3u);
+  EXPECT_THAT(plan.pieces[0].parameters, ElementsAre("x"));
+  EXPECT_THAT(plan.pieces[1].parameters, ElementsAre("v"));
+  EXPECT_THAT(plan.pieces[2].parameters, ElementsAre("w"));
+  CompareOptions options;
+  options.stitched = false;
+  auto inputs = [] { return torch::jit::Stack{leaf({2, 2}, 1), leaf({2, 2}, 2), leaf({2, 2}, 3)}; };
+  EXPECT_EQ(compareAll(parse(program), inputs, {BreakPolicy::after({"cos", "sin_1"})}, options), "");
+}
+
 TEST(Plan, UnknownNameNamesTheNearest) {
   auto plan = planBreaks(*parse(chain), BreakPolicy::after({"sin_2"}));
   ASSERT_FALSE(plan);

@@ -209,6 +209,32 @@ TEST(BreakExec, TakesWhatHasNoElementsOrNoStrides) {
   }
 }
 
+TEST(BreakExec, EitherSideWritesIntoConstantsOfItsOwn) {
+  const std::string model = writeScratch("constant.ir", R"(graph(%x : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %c : Tensor = prim::Constant[value=tensor(Float(2), [1., 2.])]()
+  %d : Tensor = aten::add_(%c, %x, %one)
+  %y : Tensor = aten::mul(%x, %d)
+  return (%y)
+)");
+  for (const char* policy : {"none", "every:1"}) {
+    const Outcome& run =
+        faultline({"break", model, "--input", "x=float32[2]:grad", "--policy", policy, "--exec"});
+    EXPECT_EQ(run.code, 0) << run.out << run.err;
+  }
+}
+
+// The op stands in the first piece and gives the parameter itself on: its gradient is made by the second.
+TEST(BreakExec, AParameterThatIsHandedOnMayBeReadyEarlier) {
+  const std::string model = writeScratch("handed_on.py",
+                                         "# param w: float32[4,4]:grad seed=1\ndef f(x, w):\n"
+                                         "    v = w.contiguous()\n    y = torch.sin(x)\n"
+                                         "    return torch.mm(y, v)\n");
+  const Outcome& run =
+      faultline({"break", model, "--input", "x=float32[4,4]:grad", "--after", "sin", "--exec"});
+  EXPECT_EQ(run.code, 0) << run.out << run.err;
+}
+
 TEST(BreakExec, CountsHooksAsEagerDoes) {
   const std::string own_backward = writeScratch("own_backward.ir", R"(graph(%x : Tensor):
   %n : NoneType = prim::Constant()
