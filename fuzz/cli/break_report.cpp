@@ -193,8 +193,9 @@ void printRun(const Console& console, const BreakRun& run) {
   console.line("Hooks by piece, in the order backwards ran; inside a piece the order is free:");
   for (const PieceHooks& hooks : run.hook_order) {
     console.paragraph(
-        fmt::format("piece {}: predicted {}; observed {}{}{}", hooks.piece, words(hooks.predicted),
-                    words(hooks.observed),
+        fmt::format("{}: predicted {}; observed {}{}{}",
+                    hooks.piece < 0 ? "before any piece" : fmt::format("piece {}", hooks.piece),
+                    words(hooks.predicted), words(hooks.observed),
                     hooks.elsewhere.empty() ? ""
                                             : fmt::format(" ({}: the piece that comes first did not run)",
                                                           words(hooks.elsewhere)),
@@ -207,8 +208,8 @@ void printRun(const Console& console, const BreakRun& run) {
   int64_t before = 0;
   const int64_t all = run.hook_order.back().bytes_ready;
   for (const PieceHooks& hooks : run.hook_order) {
-    table.add({std::to_string(hooks.piece), std::to_string(hooks.bytes_ready - before),
-               std::to_string(hooks.bytes_ready),
+    table.add({hooks.piece < 0 ? "none" : std::to_string(hooks.piece),
+               std::to_string(hooks.bytes_ready - before), std::to_string(hooks.bytes_ready),
                all > 0 ? fmt::format("{}%", 100 * hooks.bytes_ready / all) : "-",
                std::to_string(hooks.eager_bytes_ready)});
     before = hooks.bytes_ready;

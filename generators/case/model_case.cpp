@@ -84,7 +84,7 @@ Result<void> checkFits(const Model& model, const CaseRun& run) {
   return {};
 }
 
-const char* exampleOf(const c10::Type& type) {
+std::string exampleOf(const c10::Type& type) {
   switch (type.kind()) {
     case c10::TypeKind::BoolType:
       return "true";
@@ -92,6 +92,17 @@ const char* exampleOf(const c10::Type& type) {
       return "3";
     case c10::TypeKind::FloatType:
       return "0.5";
+    case c10::TypeKind::StringType:
+      return "\"words\"";
+    case c10::TypeKind::ListType:
+      return "[" + exampleOf(*type.containedType(0)) + "]";
+    case c10::TypeKind::OptionalType:
+      return exampleOf(*type.containedType(0));
+    case c10::TypeKind::TupleType: {
+      std::vector<std::string> parts;
+      for (const auto& part : type.containedTypes()) parts.push_back(exampleOf(*part));
+      return fmt::format("({})", fmt::join(parts, ","));
+    }
     default:
       return "float32[4,8]";
   }
@@ -110,6 +121,14 @@ Result<CaseRun> makeRun(const Model& model, const std::map<size_t, InputSpec>& g
     run.inputs.push_back(found != given.end() ? found->second : model.inputs[i].spec.value_or(InputSpec{}));
   }
   if (missing.empty()) return run;
+  for (const torch::jit::Value* input : model.graph->inputs()) {
+    if (input->type()->kind() == c10::TypeKind::DictType) {
+      return invalid(
+          fmt::format("argument '{}' is a dict, which no description can make: take its values as "
+                      "arguments, or as a list",
+                      model.inputs[input->offset()].name));
+    }
+  }
   return invalid(fmt::format(
       "nothing describes {}: give each one as --input '{}={}', or declare it in the source: # param {}: {}",
       fmt::join(missing, ", "), missing[0], example, missing[0], example));

@@ -206,6 +206,12 @@ TEST(ModelCase, RefusesByName) {
   Model model = load("def f(alpha, beta, n: int):\n  return alpha + beta * n\n");
   EXPECT_THAT(modelToCase(model, inputs({"beta=float32[2]"})).error().message,
               HasSubstr("nothing describes alpha, n"));
+  // The advice fits the type, and can be followed.
+  Model nested = load("def f(a: Tuple[Tensor, List[int]], s: str):\n  return a[0] * len(s)\n");
+  EXPECT_THAT(modelToCase(nested, {}).error().message, HasSubstr("--input 'a=(float32[4,8],[3])'"));
+  EXPECT_TRUE(modelToCase(nested, inputs({"a=(float32[4,8],[3])", "s=\"words\""})));
+  Model dict = load("def f(a: Dict[str, Tensor]):\n  return a['x']\n");
+  EXPECT_THAT(modelToCase(dict, {}).error().message, HasSubstr("argument 'a' is a dict"));
   EXPECT_THAT(modelToCase(model, inputs({"alhpa=float32[2]"})).error().message,
               HasSubstr("no argument 'alhpa' (did you mean 'alpha'?)"));
   EXPECT_THAT(modelToCase(model, inputs({"alpha=float32[2]", "beta=float32[2]", "n=0.5"})).error().message,
