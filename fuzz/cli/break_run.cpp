@@ -11,13 +11,13 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
 
-#include "engine/autodiff/differentiability.h"
 #include "oracles/compare/tolerance.h"
 #include "oracles/compare/values.h"
 #include "oracles/exec/errors.h"
 #include "oracles/exec/execute.h"
 #include "oracles/exec/global_state.h"
 #include "oracles/exec/observe.h"
+#include "oracles/hooks/promise.h"
 
 namespace faultline::cli {
 namespace {
@@ -127,26 +127,27 @@ void compareSides(const Side& eager, const Side& broken, const NumericProfile& p
       difference <= result.loss.tolerance || (std::isnan(result.loss.eager) && std::isnan(difference));
 }
 
-// Inputs of which an op may give on the very tensor, so that a later piece alone makes their gradient.
-std::set<std::string> handedOnInputs(const Graph& graph) {
-  std::set<std::string> names;
-  for (const torch::jit::Value* input : graph.inputs()) {
-    const auto& uses = input->uses();
-    if (std::any_of(uses.begin(), uses.end(), [](const torch::jit::Use& use) {
-          return use.user->kind().is_prim() || passesStorage(use.user);
-        })) {
-      names.insert(input->debugName());
-    }
-  }
-  return names;
+HookPromise promiseOf(const Case& c, const CompiledGraph& compiled) {
+  std::vector<PieceTrace> pieces;
+  for (const CompiledPiece& piece : compiled.pieces()) pieces.push_back({piece.ops, true, {}});
+  return HookPromise(c, pieces);
 }
 
 // faultline/graph_break.h promises: every hook of a parameter of piece k fires as often as in eager (the
-// program may run backwards of its own), after k's backward has begun (or, where an op of k may give the very
-// parameter on, a later piece's) and before that of any earlier piece.
-void checkPromises(const BreakPlan& plan, const Graph& graph, const Side& eager, const Side& broken,
-                   BreakRun& result) {
-  const std::set<std::string> handed_on = handedOnInputs(graph);
+// program may run backwards of its own), after k's backward has begun (or, where an op may give the very
+// parameter on, that of a piece that takes it from there) and before that of any earlier piece.
+void checkPromises(const BreakPlan& plan, const Graph& graph, const HookPromise& promise, const Side& eager,
+                   const Side& broken, BreakRun& result) {
+  std::map<std::string, size_t> input_of;
+  for (const torch::jit::Value* input : graph.inputs()) input_of[input->debugName()] = input->offset();
+  const auto takenBy = [&](const std::string& parameter, uint64_t seq) {
+    const auto input = input_of.find(parameter);
+    if (input == input_of.end() || !promise.mayBeHandedOn(input->second)) return false;
+    const std::set<int>& users = promise.piecesOf(input->second);
+    return std::any_of(result.events.begin(), result.events.end(), [&](const TimelineEvent& event) {
+      return event.what == TimelineEvent::What::Backward && event.seq < seq && users.count(event.piece) != 0;
+    });
+  };
   std::map<int, uint64_t> first;  // forward of each piece: the gradient is whole when that has run backward
   std::map<std::string, std::vector<uint64_t>> fired;
   for (const TimelineEvent& event : result.events) {
@@ -169,8 +170,7 @@ void checkPromises(const BreakPlan& plan, const Graph& graph, const Side& eager,
       for (const uint64_t seq : fired[parameter]) {
         for (const TimelineEvent& event : result.events) {
           if (event.what != TimelineEvent::What::Backward) continue;
-          const bool early =
-              event.forward == own->second && seq < event.seq && handed_on.count(parameter) == 0;
+          const bool early = event.forward == own->second && seq < event.seq && !takenBy(parameter, seq);
           const bool late = event.forward < own->second && seq > event.seq;
           if (!early && !late) continue;
           result.broken_promises.push_back(
@@ -273,7 +273,7 @@ Result<BreakRun> runBroken(const CompiledGraph& compiled, const BreakPlan& plan,
   result.events = timeline.events();
   if (!result.error.empty()) return result;
   compareSides(*eager, *broken, numericProfile(*graph), result);
-  checkPromises(plan, *graph, *eager, *broken, result);
+  checkPromises(plan, *graph, promiseOf(c, compiled), *eager, *broken, result);
   compareHookOrder(plan, *eager, *broken, result);
   return result;
 }

@@ -114,6 +114,7 @@ HookPromise::HookPromise(const Case& c, const std::vector<PieceTrace>& pieces) :
         }
         for (const Value* next : handedOn(use)) {
           if (seen.insert(next).second) same.push_back(next);
+          uses.handed_on = uses.handed_on || !handsOnOnly(use.user);
         }
         const auto piece = holderOf(graph, use.user, piece_of);
         if (piece) {

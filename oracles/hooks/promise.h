@@ -35,12 +35,15 @@ class HookPromise {
   // In which graph input `input` is used, under whatever name; and whether a use stands in none.
   const std::set<int>& piecesOf(size_t input) const { return parameters_[input].pieces; }
   bool usedElsewhere(size_t input) const { return parameters_[input].elsewhere; }
+  // An op may give it on as it is, so that the gradient comes from whoever uses the op's result.
+  bool mayBeHandedOn(size_t input) const { return parameters_[input].handed_on; }
 
  private:
   struct Parameter {
     std::set<int> pieces;    // in which it is used, under whatever name
     bool returned = false;   // as it is: then a backward may begin at the parameter itself
     bool elsewhere = false;  // a use in no piece
+    bool handed_on = false;  // by an op of a piece
   };
   // A piece inside a Loop runs once per round: each is an execution of its own.
   struct Event {

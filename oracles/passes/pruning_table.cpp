@@ -30,6 +30,18 @@ struct PruningProgram {
   bool profiled_flag, measured_flag;  // the argument c
 };
 
+constexpr const char* kNested = R"(
+def f(x, w, v, c: bool, n: int, l: List[Tensor]):
+    p = torch.tanh(x)
+    y = torch.mm(p, w)
+    if c:
+        if n > 1:
+            a = torch.tanh(torch.mm(p, w))
+            b = torch.sigmoid(torch.mm(a, v))
+            y = torch.relu(torch.mul(b, p))
+    return torch.mul(y, y)
+)";
+
 constexpr PruningProgram kPruningPrograms[] = {
     {"straight", "six ops in a row", R"(
 def f(x, w, v, c: bool, n: int, l: List[Tensor]):
@@ -38,30 +50,8 @@ def f(x, w, v, c: bool, n: int, l: List[Tensor]):
     return torch.relu(torch.mul(b, x))
 )",
      true, true},
-    {"nested", "the same in an If in an If", R"(
-def f(x, w, v, c: bool, n: int, l: List[Tensor]):
-    p = torch.tanh(x)
-    y = torch.mm(p, w)
-    if c:
-        if n > 1:
-            a = torch.tanh(torch.mm(p, w))
-            b = torch.sigmoid(torch.mm(a, v))
-            y = torch.relu(torch.mul(b, p))
-    return torch.mul(y, y)
-)",
-     true, true},
-    {"nested, cold", "the same, in arms that the profiled run did not take", R"(
-def f(x, w, v, c: bool, n: int, l: List[Tensor]):
-    p = torch.tanh(x)
-    y = torch.mm(p, w)
-    if c:
-        if n > 1:
-            a = torch.tanh(torch.mm(p, w))
-            b = torch.sigmoid(torch.mm(a, v))
-            y = torch.relu(torch.mul(b, p))
-    return torch.mul(y, y)
-)",
-     false, true},
+    {"nested", "the same in an If in an If", kNested, true, true},
+    {"nested, cold", "the same, in arms that the profiled run did not take", kNested, false, true},
     {"If", "what an If makes is read by six ops", R"(
 def f(x, w, v, c: bool, n: int, l: List[Tensor]):
     if c:
