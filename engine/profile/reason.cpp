@@ -34,52 +34,24 @@ ReasonId Reasons::of(ReasonKind kind, const torch::jit::Node* node) {
 
 }  // namespace profile
 
-const char* toString(ReasonKind kind) {
-  constexpr const char* kNames[] = {
-      "none",        "no_evidence",  "never_ran",   "varies",          "not_recorded", "ended_by",
-      "no_grad",     "mode_unknown", "inside",      "list_written",    "container",    "opaque",
-      "arm_unknown", "not_tensor",   "static_type", "shared_subgraph", "not_indexed"};
-  return kNames[static_cast<size_t>(kind)];
-}
+namespace {
+
+struct ReasonRow {
+  const char* name;
+  const char* text;
+};
+
+constexpr ReasonRow kReasons[] = {
+#define PROFILE_REASON(kind, name, text) {name, text},
+#include "faultline/profile_reasons.def"
+};
+
+}  // namespace
+
+const char* toString(ReasonKind kind) { return kReasons[static_cast<size_t>(kind)].name; }
 
 std::string ProfileReason::text() const {
-  switch (kind) {
-    case ReasonKind::None:
-      break;
-    case ReasonKind::NotIndexed:
-      return "not in the indexed graph";
-    case ReasonKind::NoEvidence:
-      return "no profile node speaks of it";
-    case ReasonKind::NeverRan:
-      return "the profile nodes that would speak of it never ran";
-    case ReasonKind::Varies:
-      return "varies between runs, arms or iterations";
-    case ReasonKind::NotRecorded:
-      return "the profile node does not say";
-    case ReasonKind::EndedBy:
-      return fmt::format("ended by {}", describeWriter(node));
-    case ReasonKind::NoGrad:
-      return "recorded under no_grad, where a 0 says nothing of the tensor";
-    case ReasonKind::ModeUnknown:
-      return "recorded where grad mode (no_grad or not) is not certain";
-    case ReasonKind::Inside:
-      return "recorded inside a running differentiable subgraph, which detaches its inputs";
-    case ReasonKind::ListWritten:
-      return fmt::format("the list is written by {}", describeWriter(node));
-    case ReasonKind::Container:
-      return "comes out of a container that cannot be followed";
-    case ReasonKind::Opaque:
-      return fmt::format("made by {}, which is opaque", describeWriter(node));
-    case ReasonKind::ArmUnknown:
-      return "one way into the join says nothing of it";
-    case ReasonKind::NotTensor:
-      return "not a tensor";
-    case ReasonKind::StaticType:
-      return "what was seen cannot have been this value: its static type excludes it";
-    case ReasonKind::SharedSubgraph:
-      return "the subgraph hangs on two nodes and cannot be told apart";
-  }
-  return {};
+  return fmt::format(fmt::runtime(kReasons[static_cast<size_t>(kind)].text), describeWriter(node));
 }
 
 }  // namespace faultline
