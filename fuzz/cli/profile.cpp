@@ -138,6 +138,18 @@ void printSummary(const Console& console, const std::vector<ProfiledUse>& uses,
   }
 }
 
+constexpr const char* kHowToProfile =
+    "The graph has no prim::profile nodes, so nothing is known of its tensors. They come from runs: of a "
+    "graph that torch::jit::ProfilingRecord has instrumented, or of any graph under faultline::Recorder, "
+    "whose recording withProfileNodes writes into a copy of it (faultline/recorder.h). To see some: "
+    "faultline gen --features +profile.";
+
+size_t countProfileNodes(const WrittenGraph& written) {
+  return static_cast<size_t>(std::count_if(
+      written.nodes().begin(), written.nodes().end(),
+      [](const Node* node) { return node->kind() == torch::jit::prim::profile && !node->inputs().empty(); }));
+}
+
 Result<ExitCode> runProfile(const ProfileFlags& flags) {
   if (flags.passes) return runPassTable({flags.file, flags.cases, flags.seed, flags.json});
   if (flags.pruning) return runPruningTable(flags.json);
@@ -172,8 +184,11 @@ Result<ExitCode> runProfile(const ProfileFlags& flags) {
     printSummary(console, uses, findings);
     printSavings(console, savings);
   }
+  const size_t profile_nodes = countProfileNodes(written);
+  if (profile_nodes == 0) console.paragraph(kHowToProfile);
 
   Json result = jsonHead("profile");
+  result["profile_nodes"] = profile_nodes;
   result["uses"] = Json::array();
   for (const ProfiledUse& use : uses) result["uses"].push_back(useJson(use, written));
   result["findings"] = Json::array();
@@ -188,7 +203,8 @@ Result<ExitCode> runProfile(const ProfileFlags& flags) {
 
 Action defineProfile(CLI::App& app) {
   auto flags = std::make_shared<ProfileFlags>();
-  app.add_option("FILE", flags->file, "IR text or a case with prim::profile nodes");
+  app.add_option("FILE", flags->file,
+                 "IR text or a case with prim::profile nodes: see faultline/recorder.h on how to get them");
   addRepeated(app, "--explain", flags->explain, "%VALUE",
               "each use of this value: its answer, the evidence, and why no more is known; repeatable");
   app.add_flag("--about-to-run", flags->about_to_run,

@@ -93,7 +93,9 @@ Result<ExitCode> runPassTable(const PassTableFlags& flags) {
                         "after it and propagation (it loses answers where that is more than {:.0f} "
                         "point less); and what is left of the protocol.",
                         samples.size(), seed, 100 * kShareThatMayGo)
-          : "Each pass on the propagated graph of this file. Answers are not held against a run.");
+          : "Each pass on the propagated graph of this file, without the counter that libtorch takes out "
+            "before "
+            "its passes too. Answers are not held against a run.");
   console.line();
   console.print(table.str());
   console.line();

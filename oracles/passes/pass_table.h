@@ -56,7 +56,9 @@ struct PassRow {
 // something to propagate. Programs that throw make no sample. The same seed gives the same samples.
 std::vector<ProfiledSample> generatedSamples(uint64_t seed, uint64_t cases);
 
-// Refuses (Invalid) a graph that has findings even when propagated. `graph` is copied.
+// Refuses (Invalid) a graph that has findings even when propagated. `graph` is copied, but for the counter of
+// runs still to be profiled that the executor leaves in graphs: libtorch takes it out before its passes, most
+// of which throw on it.
 Result<ProfiledSample> sampleOf(const torch::jit::Graph& graph);
 
 // One row per pass, in order, each found out in a process of its own (fork: torch has to run on one thread),

@@ -1,6 +1,7 @@
 // Programs with profiles to try passes on.
 #include <c10/core/GradMode.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
+#include <torch/csrc/jit/runtime/profiling_record.h>
 
 #include "engine/ir/interpretable.h"
 #include "faultline/profile.h"
@@ -65,6 +66,7 @@ std::vector<ProfiledSample> generatedSamples(uint64_t seed, uint64_t cases) {
 
 Result<ProfiledSample> sampleOf(const torch::jit::Graph& graph) {
   auto copy = cloneGraph(graph);
+  torch::jit::ProfilingRecord::removeProfileCounter(copy->block());
   propagateProfileNode(copy);
   const auto findings = findProfileViolations(*copy);
   if (!findings.empty())

@@ -130,6 +130,24 @@ TEST(Profile, TableOfPasses) {
   expectUsageError(faultline({"profile"}), "FILE is missing");
 }
 
+// As the executor prints graphs: libtorch's passes throw on the counter at their end, unless it is out.
+TEST(Profile, PassesDoNotSeeTheCounter) {
+  const std::string with = readWhole(kFolder + "findings/f-counter.ir"), counter = "   = prim::profile()\n";
+  ASSERT_NE(with.find(counter), std::string::npos);
+  std::string without = with;
+  without.erase(without.find(counter), counter.size());
+  const auto verdicts = [](const std::string& name, const std::string& text) {
+    const Outcome outcome = faultline({"profile", "--passes", writeScratch(name, text), "--json", "-"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::map<std::string, std::string> found;
+    for (const Json& row : outcome.json().at("passes"))
+      found[row.at("name")] =
+          row.at("verdict").get<std::string>() + " " + row.at("example").get<std::string>();
+    return found;
+  };
+  EXPECT_EQ(verdicts("counter.ir", with), verdicts("no_counter.ir", without));
+}
+
 TEST(Profile, TableOfPruning) {
   const Outcome outcome = faultline({"profile", "--pruning", "--json", "-"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -175,6 +193,21 @@ TEST(Profile, ValidateExits1WithFindings) {
   const std::string clean =
       writeScratch("clean.ir", "graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)\n");
   EXPECT_EQ(faultline({"profile", clean, "--validate"}).code, 0);
+}
+
+TEST(Profile, SaysHowToGetNodesWhereThereAreNone) {
+  const std::string plain =
+      writeScratch("plain.ir", "graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)\n");
+  for (const Arguments& arguments :
+       {Arguments{"profile", plain}, Arguments{"profile", plain, "--explain", "%x"}}) {
+    const Outcome outcome = faultline(arguments);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    for (const char* expected : {"no prim::profile nodes", "withProfileNodes", "faultline/recorder.h"})
+      EXPECT_NE(outcome.out.find(expected), std::string::npos) << expected << " in " << outcome.out;
+  }
+  EXPECT_EQ(faultline({"profile", plain, "--json", "-"}).json().at("profile_nodes"), 0);
+  const Outcome other = faultline({"profile", kFolder + "05-if-join.ir"});
+  EXPECT_EQ(other.out.find("no prim::profile nodes"), std::string::npos) << other.out;
 }
 
 }  // namespace
