@@ -162,10 +162,12 @@ class Compiler {
       PlacedPart placed_part;
       const Guard guard = specialisation_ ? specialisation_->guard : Guard::Variants;
       auto graph = extractPart(*work_, part);
-      placed_part.part = options_.share_equal_parts
-                             ? cache_.get(std::move(graph), part.compiled, expectedInputs(part), guard)
-                             : std::make_shared<const RunnablePart>(std::move(graph), part.compiled,
-                                                                    expectedInputs(part), guard);
+      InputMask open;
+      const InputMask expected = expectedInputs(part, open);
+      placed_part.part =
+          options_.share_equal_parts
+              ? cache_.get(std::move(graph), part.compiled, expected, guard, open)
+              : std::make_shared<const RunnablePart>(std::move(graph), part.compiled, expected, guard, open);
       placed_part.inputs = registersOf(part.inputs);
       placed_part.outputs = registersOf(part.outputs);
       const RunnablePart& runnable = *placed_part.part;
@@ -197,17 +199,20 @@ class Compiler {
   }
 
   // Which inputs of a part will require grad: what a profile says of their uses in it, else what types say.
-  InputMask expectedInputs(const Part& part) {
+  // `open` gets those of which the profile, where there is one, says nothing.
+  InputMask expectedInputs(const Part& part, InputMask& open) {
     InputMask expected = expected_.of(part.inputs);
     if (!specialisation_ || !part.compiled) {
       return expected;
     }
     ++report_->parts;
+    open.assign(part.inputs.size(), false);
     for (size_t i = 0; i < part.inputs.size(); ++i) {
       if (part.inputs[i]->type()->kind() != c10::TypeKind::TensorType) {
         continue;
       }
       const std::optional<bool> known = knownInput(part, part.inputs[i]);
+      open[i] = !known;
       if (known) {
         ++report_->known;
         report_->pruned += expected[i] && !*known ? 1 : 0;

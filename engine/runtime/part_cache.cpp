@@ -31,18 +31,20 @@ std::optional<size_t> shapeOf(const Graph& graph, const InputMask& expected) {
 }  // namespace
 
 std::shared_ptr<const RunnablePart> PartCache::get(std::shared_ptr<Graph> graph, bool compile,
-                                                   const InputMask& expected, Guard guard) {
+                                                   const InputMask& expected, Guard guard,
+                                                   const InputMask& open) {
   const std::optional<size_t> shape = compile ? shapeOf(*graph, expected) : std::nullopt;
   if (shape) {
     const auto [first, last] = parts_.equal_range(*shape);
     for (auto it = first; it != last; ++it) {
       const RunnablePart& made = *it->second;
-      if (made.expected() == expected && made.guard() == guard && graphsEqual(*made.graph(), *graph)) {
+      if (made.expected() == expected && made.guard() == guard && made.open() == open &&
+          graphsEqual(*made.graph(), *graph)) {
         return it->second;
       }
     }
   }
-  auto part = std::make_shared<const RunnablePart>(std::move(graph), compile, expected, guard);
+  auto part = std::make_shared<const RunnablePart>(std::move(graph), compile, expected, guard, open);
   if (shape && part->compiled()) {
     parts_.emplace(*shape, part);
   }

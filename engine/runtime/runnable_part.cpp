@@ -72,8 +72,9 @@ bool sameObject(const c10::IValue& a, const c10::IValue& b) {
 
 }  // namespace
 
-RunnablePart::RunnablePart(std::shared_ptr<Graph> graph, bool compile, const InputMask& expected, Guard guard)
-    : graph_(std::move(graph)), expected_(expected), guard_(guard), compiled_(compile) {
+RunnablePart::RunnablePart(std::shared_ptr<Graph> graph, bool compile, const InputMask& expected, Guard guard,
+                           const InputMask& open)
+    : graph_(std::move(graph)), expected_(expected), open_(open), guard_(guard), compiled_(compile) {
   for (size_t i = 0; i < graph_->inputs().size(); ++i) {
     if (graph_->inputs()[i]->type()->kind() == c10::TypeKind::TensorType) {
       tensor_inputs_.push_back(i);
@@ -188,11 +189,14 @@ bool RunnablePart::fitsFormulas(const Stack& inputs) const {
 
 compat::NodePtr RunnablePart::run(Stack& stack, const std::shared_ptr<PieceRun>& piece_run) const {
   if (compiled_ && at::GradMode::is_enabled() && autocastIsOff()) {
-    const bool as_expected =
-        guard_ == Guard::None || std::all_of(tensor_inputs_.begin(), tensor_inputs_.end(), [&](size_t i) {
-          return stack[i].isTensor() && stack[i].toTensor().requires_grad() == expected_[i];
-        });
-    if ((as_expected || guard_ != Guard::Flags) && fitsFormulas(stack)) {
+    bool as_expected = true, as_known = true;
+    for (size_t i : tensor_inputs_) {
+      if (guard_ == Guard::None) break;
+      if (stack[i].isTensor() && stack[i].toTensor().requires_grad() == expected_[i]) continue;
+      as_expected = false;
+      as_known = as_known && !open_.empty() && open_[i];
+    }
+    if ((as_known || guard_ != Guard::Flags) && fitsFormulas(stack)) {
       if (as_expected && expected_variant_) {
         return runCompiled(expected_variant_, stack, piece_run);
       }

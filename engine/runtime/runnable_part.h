@@ -15,16 +15,17 @@ namespace faultline {
 // What a part does when other inputs require grad than expected.
 enum class Guard {
   Variants,  // it is differentiated for these too, on their first run
-  Flags,     // its ops run as written
+  Flags,     // its ops run as written; but as Variants where only inputs differ of which nothing was known
   None,      // it runs all the same, and is wrong: for tests that show what guards are for
 };
 
 class RunnablePart {
  public:
   // `graph`: the part as a graph of its own. `expected`: which inputs will require grad as far as types say;
-  // that variant is made now. `reason` gets why it cannot be, and the part is eager then.
+  // that variant is made now. `reason` gets why it cannot be, and the part is eager then. `open`: the inputs
+  // of which nothing is known, so that Guard::Flags has nothing to hold against them; empty: none.
   RunnablePart(std::shared_ptr<torch::jit::Graph> graph, bool compile, const InputMask& expected,
-               Guard guard = Guard::Variants);
+               Guard guard = Guard::Variants, const InputMask& open = {});
   ~RunnablePart();
 
   bool compiled() const { return compiled_; }
@@ -32,6 +33,7 @@ class RunnablePart {
   const std::shared_ptr<torch::jit::Graph>& graph() const { return graph_; }
   const InputMask& expected() const { return expected_; }
   Guard guard() const { return guard_; }
+  const InputMask& open() const { return open_; }
   const PartVariant* expectedVariant()
       const;  // nullptr: not compiled, or nothing is expected to require grad
 
@@ -52,7 +54,7 @@ class RunnablePart {
   std::shared_ptr<torch::jit::Graph> graph_;
   mutable std::once_flag plain_made_;
   mutable std::optional<torch::jit::Code> plain_;  // the ops as written; a compiled part may never need it
-  InputMask expected_;
+  InputMask expected_, open_;
   Guard guard_;
   bool compiled_ = false;
   bool may_pass_through_ = false;  // an op may give back its argument

@@ -1,9 +1,14 @@
 #include "oracles/passes/pruning_table.h"
 
 #include <ATen/record_function.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/variable.h>
 #include <torch/csrc/jit/passes/dead_code_elimination.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/jit.h>
+
+#include <set>
 
 #include "engine/autodiff/differentiability.h"
 #include "engine/autodiff/gradient.h"
@@ -134,6 +139,62 @@ class CountedCalls {
   at::CallbackHandle handle_;
 };
 
+// What a backward from the results does for tensors that do not require grad. Eager autograd's nodes have an
+// edge to nowhere for each and compute nothing for it. Nodes of code that was made ahead of time have an edge
+// for each gradient that the code computes, to nowhere where it is thrown away; and they may take gradients
+// of results that depend on nothing that requires grad, which were computed for nothing then.
+class NeedlessGradients {
+ public:
+  explicit NeedlessGradients(const Stack& results) {
+    std::vector<Edge> open = {torch::autograd::impl::gradient_edge(results[0].toTensor())};
+    std::set<const torch::autograd::Node*> seen;
+    std::vector<Edge> into_compiled;
+    while (!open.empty()) {
+      const Edge at = open.back();
+      open.pop_back();
+      if (!seen.insert(at.function.get()).second) continue;
+      if (at.function->num_outputs() == 0) leaves_.emplace_back(at.function, 0);
+      for (const Edge& edge : at.function->next_edges()) {
+        if (!edge.is_valid()) ++(isCompiled(*at.function) ? computed : left_out);
+        if (!edge.is_valid()) continue;
+        open.push_back(edge);
+        if (isCompiled(*edge.function)) into_compiled.push_back(edge);
+      }
+    }
+    for (const Edge& edge : into_compiled) computed += reachesALeaf(edge) ? 0 : 1;
+  }
+
+  uint64_t left_out = 0;  // by eager autograd
+  uint64_t computed = 0;
+
+ private:
+  using Edge = torch::autograd::Edge;
+
+  static bool isCompiled(const torch::autograd::Node& node) {
+    const std::string name = node.name();
+    return name.find("DifferentiableGraphBackward") != std::string::npos ||
+           name.rfind("PieceBackward", 0) == 0;
+  }
+
+  bool reachesALeaf(const Edge& edge) const {
+    const auto& like = edge.function->input_metadata(edge.input_nr);
+    const auto gradients = torch::autograd::Engine::get_default_engine().execute(
+        {edge}, {like.zeros_like().fill_(1)}, /*keep_graph=*/true,
+        /*create_graph=*/false, /*accumulate_grad=*/false, leaves_);
+    return std::any_of(gradients.begin(), gradients.end(), [](const at::Tensor& gradient) {
+      return gradient.defined() && gradient.count_nonzero().item<int64_t>() > 0;
+    });
+  }
+
+  torch::autograd::edge_list leaves_;
+};
+
+void countNeedless(PruningSide& side, const Stack& results) {
+  const NeedlessGradients needless(results);
+  side.left_out_then = needless.left_out;
+  side.computed = needless.computed;
+}
+
 uint64_t backwardCalls(const Stack& results) {
   const at::Tensor sum = results[0].toTensor().sum();
   const CountedCalls counted;
@@ -179,6 +240,9 @@ Result<PruningSide> measureOurs(const std::shared_ptr<Graph>& graph, const Pruni
   Stack stack = inputsOf(program.measured_flag);
   applied->run(stack);
   side.calls = backwardCalls(stack);
+  stack = inputsOf(program.measured_flag);
+  applied->run(stack);
+  countNeedless(side, stack);
   return side;
 }
 
@@ -211,12 +275,14 @@ PruningSide measureStock(const std::shared_ptr<Graph>& graph, const PruningProgr
   torch::jit::GraphExecutor executor(graph->copy(), "pruning");
   PruningSide side;
   // Run 1 profiles; the backward has a plan of its own, which profiles in the first backward of run 2.
-  for (int run = 0; run < 4; ++run) {
+  // Looking for needless gradients runs parts of the backward alone, which it must not profile: last.
+  for (int run = 0; run < 5; ++run) {
     Stack stack = inputsOf(run == 0 ? program.profiled_flag : program.measured_flag);
     executor.run(stack);
     const auto plan = torch::jit::lastExecutedOptimizedGraph();
-    side.calls = backwardCalls(stack);
-    if (run < 3) continue;
+    if (run == 4) countNeedless(side, stack);
+    if (run < 4) side.calls = backwardCalls(stack);
+    if (run != 3) continue;
     forEachNode(plan->block(), [&](Node* node) {
       if (node->kind() == prim::DifferentiableGraph) addPlan(*node, side);
     });
@@ -231,14 +297,19 @@ Result<std::vector<PruningRow>> pruningTable() {
   for (const PruningProgram& program : kPruningPrograms) {
     const auto unit = torch::jit::compile(program.source);
     const auto graph = torch::jit::toGraphFunction(unit->get_function("f")).graph()->copy();
-    PruningRow row{program.name, program.what, {}, measureStock(graph, program), 0};
+    PruningRow row{program.name, program.what, {}, measureStock(graph, program), 0, 0};
     auto ours = measureOurs(graph, program);
     if (!ours) return tl::make_unexpected(ours.error());
     row.ours = *ours;
     Stack stack = inputsOf(program.measured_flag);
     torch::jit::Code code(graph, "eager");
     torch::jit::InterpreterState(code).run(stack);
+    row.needless = NeedlessGradients(stack).left_out;
     row.eager_calls = backwardCalls(stack);
+    for (PruningSide* side : {&row.ours, &row.stock}) {
+      FAULTLINE_CHECK(side->left_out_then + side->computed <= row.needless, "the same ops, however they run");
+      side->left_out_ahead = row.needless - side->left_out_then - side->computed;
+    }
     rows.push_back(std::move(row));
   }
   return rows;

@@ -57,8 +57,9 @@ class AppliedProfile {
  public:
   // As CompiledGraph::run. Each part looks at the grad mode, the dtypes and the flags of its inputs; where
   // these are not what the profile said it runs as written, with eager autograd: wrong or stale profiles, and
-  // wrong assumptions, cost time, never results. Ops that take lists of tensors always run so. Threads: any
-  // number at once.
+  // wrong assumptions, cost time, never results. Inputs of which the profile said nothing may have either
+  // flag: the part is differentiated for what comes, on its first run. Ops that take lists of tensors always
+  // run as written. Threads: any number at once.
   void run(torch::jit::Stack& stack) const;
   // Of what runs while no guard holds.
   const ApplyReport& report() const { return report_; }

@@ -116,6 +116,36 @@ TEST(ApplyProfile, OtherFlagsModesDtypesAndBranchesAreGuarded) {
   }
 }
 
+// There is nothing that a later run could contradict: its part runs compiled whatever the flag, for no more
+// gradients than are needed. What the profile did say stays guarded.
+TEST(ApplyProfile, WhatTheProfileDoesNotSayIsNotGuarded) {
+  auto graph = layers();
+  auto profiled = profiledOn(graph, Inputs(), true);
+  const auto nodeOf = [&](const AppliedProfile& applied, bool x_grad, bool w_grad) {
+    Inputs inputs(x_grad);
+    inputs.w.requires_grad_(w_grad);
+    Stack stack = inputs.stack(false);
+    applied.run(stack);
+    return stack[0].toTensor().grad_fn();
+  };
+  const auto isOurs = [](const auto& node) { return node->name().rfind("PieceBackward", 0) == 0; };
+  // Without any node: the last part has the product of all and v or what came of x.
+  auto unknown = applyProfile(graph);
+  ASSERT_TRUE(unknown.has_value());
+  for (const bool x_grad : {false, true}) {
+    for (const bool w_grad : {false, true}) {
+      const auto node = nodeOf(*unknown, x_grad, w_grad);
+      EXPECT_TRUE(isOurs(node)) << node->name();
+      for (const auto& edge : node->next_edges()) EXPECT_TRUE(edge.is_valid());
+    }
+    for (const bool c : {true, false}) expectEager(graph, *unknown, x_grad, c);
+  }
+  // Of w and tanh's result the profile said that they require grad.
+  auto known = applyProfile(profiled);
+  ASSERT_TRUE(known.has_value());
+  EXPECT_FALSE(isOurs(nodeOf(*known, false, false)));
+}
+
 // What the guards are for.
 TEST(ApplyProfile, UnguardedANeededGradientIsLost) {
   auto graph = layers();

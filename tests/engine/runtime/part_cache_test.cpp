@@ -59,8 +59,9 @@ TEST(PartCache, LayersThatAreAlikeAreOnePart) {
 
 std::shared_ptr<const RunnablePart> get(PartCache& cache, const std::string& ir,
                                         const InputMask& expected = {true, true},
-                                        Guard guard = Guard::Variants, bool compile = true) {
-  return cache.get(parse(ir), compile, expected, guard);
+                                        Guard guard = Guard::Variants, bool compile = true,
+                                        const InputMask& open = {}) {
+  return cache.get(parse(ir), compile, expected, guard, open);
 }
 
 TEST(PartCache, WhatDiffersInAnyWayIsNotShared) {
@@ -94,6 +95,8 @@ graph(%other : Tensor, %names : Tensor):
   EXPECT_NE(get(cache, with("%x : Tensor", "%x : Float(*, *)")), first);
   EXPECT_NE(get(cache, one, {true, false}), first);
   EXPECT_NE(get(cache, one, {true, true}, Guard::Flags), first);
+  EXPECT_NE(get(cache, one, {true, true}, Guard::Flags, true, {false, true}),
+            get(cache, one, {true, true}, Guard::Flags, true, {true, false}));
   EXPECT_EQ(get(cache, one), first);
 }
 
