@@ -40,11 +40,12 @@ Wish wishAfter(const GraphFacts& facts, size_t i, std::string reason) {
   return {i + 1, facts.work.nameOf(i), std::move(reason)};
 }
 
-void wishBefore(const GraphFacts& facts, size_t i, std::string reason, Wishes& wishes) {
+bool wishBefore(const GraphFacts& facts, size_t i, std::string reason, Wishes& wishes) {
   const size_t before = opBefore(facts, i);
   if (before != SIZE_MAX) {
     wishes.cuts.push_back(wishAfter(facts, before, std::move(reason)));
   }
+  return before != SIZE_MAX;
 }
 
 bool isOfKind(const Node* node, const std::vector<std::string>& kinds) {

@@ -35,8 +35,8 @@ struct Wishes {
 
 // The place right behind top-level node `i`, which is an op.
 Wish wishAfter(const GraphFacts& facts, size_t i, std::string reason);
-// The place right before it: behind the op before. Nothing where it is the first op.
-void wishBefore(const GraphFacts& facts, size_t i, std::string reason, Wishes& wishes);
+// The place right before it: behind the op before. Nothing, and false, where it is the first op.
+bool wishBefore(const GraphFacts& facts, size_t i, std::string reason, Wishes& wishes);
 // Whether the op before `end` is the last of a block that is cut, where a piece ends anyhow; the graph's own
 // block is not meant.
 bool endsBlock(const GraphFacts& facts, size_t end);

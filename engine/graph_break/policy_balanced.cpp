@@ -25,6 +25,12 @@ BreakPolicy BreakPolicy::balanced(size_t pieces, std::map<std::string, double> w
   return policy;
 }
 
+BreakPolicy BreakPolicy::balancedByTime(size_t pieces, std::map<std::string, double> microseconds) {
+  BreakPolicy policy = balanced(pieces, Weight::Time);
+  policy.weights_ = std::move(microseconds);
+  return policy;
+}
+
 Result<BreakPolicy> readBalanced(const std::vector<std::string>& words) {
   using Weight = BreakPolicy::Weight;
   Weight weight = Weight::Ops;
@@ -115,7 +121,7 @@ Result<Wishes> wishesBalanced(const GraphFacts& facts, const BreakPolicy& policy
   }
   const WorkingCopy& work = facts.work;
   std::vector<double> weight(facts.nodes.size(), 0);
-  std::string_view by = "by ops";
+  std::string_view by = "by ops", unit;
   if (policy.weight() == BreakPolicy::Weight::Bytes) {
     by = "by bytes of parameters";
     for (const ParameterUse& parameter : parameterUses(facts)) {
@@ -128,10 +134,12 @@ Result<Wishes> wishesBalanced(const GraphFacts& facts, const BreakPolicy& policy
       }
       weight[parameter.first] += static_cast<double>(*parameter.bytes);
     }
-  } else if (policy.weight() == BreakPolicy::Weight::Time) {
+  } else if (policy.weight() == BreakPolicy::Weight::Time && policy.weights().empty()) {
     return fail(ErrorKind::Invalid, "nothing was measured: a balance by time needs the times of a run");
-  } else if (policy.weight() == BreakPolicy::Weight::Given) {
-    by = "by the weights given";
+  } else if (policy.weight() != BreakPolicy::Weight::Ops) {
+    const bool measured = policy.weight() == BreakPolicy::Weight::Time;
+    by = measured ? "by measured time" : "by the weights given";
+    unit = measured ? " us" : "";
     for (const auto& [name, given] : policy.weights()) {
       const Node* node = work.names.find(name);
       if (!node || !(given >= 0) || !std::isfinite(given)) {
@@ -166,8 +174,8 @@ Result<Wishes> wishesBalanced(const GraphFacts& facts, const BreakPolicy& policy
   size_t begin = 0;
   for (size_t cut : divide(sums, pieces)) {
     wishes.cuts.push_back(wishAfter(facts, ops[cut - 1],
-                                    fmt::format("{} pieces {}: {:.0f} of {:.0f} here", pieces, by,
-                                                sums[cut] - sums[begin], sums.back())));
+                                    fmt::format("{} pieces {}: {:.0f} of {:.0f}{} here", pieces, by,
+                                                sums[cut] - sums[begin], sums.back(), unit)));
     begin = cut;
   }
   return wishes;

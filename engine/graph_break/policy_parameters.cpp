@@ -45,7 +45,12 @@ Result<Wishes> wishesParameters(const GraphFacts& facts, const BreakPolicy& poli
     }
   }
   for (const auto& [op, names] : by_op) {
-    wishBefore(facts, op, fmt::format("gradient of {}", fmt::join(names, ", ")), wishes);
+    const bool wished = wishBefore(facts, op, fmt::format("gradient of {}", fmt::join(names, ", ")), wishes);
+    // Of all parameters the first is where the program begins, and nobody asked for a cut there.
+    if (!wished && !policy.names().empty()) {
+      const std::string& name = facts.work.names.of(facts.work.nodes[op]);
+      wishes.refused.push_back(refusedCut(BreakReason::nothing_before, name, name));
+    }
     if (names.size() > 1) {
       const std::string& name = facts.work.names.of(facts.work.nodes[op]);
       wishes.refused.push_back(refusedCut(BreakReason::one_op, name, name));

@@ -211,37 +211,58 @@ class TableBuilder {
   std::vector<Row> rows_;
 };
 
-// Breaks where a word ends, as late as fits; inside a word only where it is longer than the line.
+// How much of `cell` from `from` on stands in a line: up to a blank, else behind what parts a qualified name,
+// else behind an underline. A number is not taken apart.
+size_t lineEnd(const std::string& cell, size_t from, size_t width) {
+  const auto isDigit = [&](size_t at) { return at < cell.size() && cell[at] >= '0' && cell[at] <= '9'; };
+  for (size_t end = from + width; end > from; --end) {
+    if (cell[end] == ' ') return end;
+  }
+  for (size_t end = from + width; end > from; --end) {
+    const char last = cell[end - 1];
+    if (last == ',' || last == ':' || (last == '.' && !isDigit(end))) return end;
+  }
+  const size_t underline = cell.rfind('_', from + width - 1);
+  return underline != std::string::npos && underline > from ? underline + 1 : from + width;
+}
+
 std::vector<std::string> wrapped(const std::string& cell, size_t width) {
   std::vector<std::string> lines;
   size_t from = 0;
   while (cell.size() - from > width) {
-    size_t take = 0;
-    for (std::string_view ends : {" ", ",.:_"}) {
-      const size_t at = cell.find_last_of(ends, from + width - 1);
-      if (take == 0 && at != std::string::npos && at > from) {
-        take = at + 1 - from;
-      }
-    }
-    take = take == 0 ? width : take;
-    lines.push_back(cell.substr(from, take));
-    from += take;
+    const size_t end = lineEnd(cell, from, width);
+    lines.push_back(cell.substr(from, end - from));
+    from = std::min(cell.find_first_not_of(' ', end), cell.size());
   }
   lines.push_back(cell.substr(from));
-  for (std::string& line : lines) {
-    line.erase(line.find_last_not_of(' ') + 1);
-  }
   return lines;
 }
 
-// Arguments give way first, as they wrap best; then the others, never below what can be read.
+// Of what stands between these.
+size_t longestPart(const std::string& cell, const char* between) {
+  size_t longest = 0;
+  for (size_t from = 0; from < cell.size();) {
+    const size_t end = std::min(cell.find_first_of(between, from), cell.size());
+    longest = std::max(longest, end + (between[0] == ' ' ? 0 : 1) - from);
+    from = end + 1;
+  }
+  return longest;
+}
+
+// Arguments give way first, as they wrap best; then the others, down to their longest word, and where that is
+// not enough never below what can be read.
 std::array<size_t, 5> columnWidths(const std::vector<Row>& rows, size_t width) {
-  std::array<size_t, 5> widths{};
+  std::array<size_t, 5> widths{}, words{};
+  size_t parts = 0;  // of targets, as "transpose.int" in "aten::transpose.int"
   for (size_t c = 0; c < header.size(); ++c) {
-    widths[c] = std::string_view(header[c]).size();
+    widths[c] = words[c] = std::string_view(header[c]).size();
     for (const Row& row : rows) {
       widths[c] = std::max(widths[c], row[c].size());
+      words[c] = std::max(words[c], longestPart(row[c], " "));
     }
+  }
+  for (const Row& row : rows) {
+    parts = std::max(parts, longestPart(row[2], ":"));
   }
   size_t total = gap.size() * (widths.size() - 1);
   for (size_t w : widths) {
@@ -250,8 +271,10 @@ std::array<size_t, 5> columnWidths(const std::vector<Row>& rows, size_t width) {
   struct Step {
     size_t column, least;
   };
-  for (const Step& step : {Step{3, 24}, Step{4, 16}, Step{2, 20}, Step{1, 16}, Step{3, 12}, Step{4, 8},
-                           Step{2, 8}, Step{1, 8}, Step{0, 8}}) {
+  for (const Step& step :
+       {Step{3, std::max<size_t>(24, words[3])}, Step{4, std::max<size_t>(16, words[4])}, Step{4, words[4]},
+        Step{3, words[3]}, Step{2, 20}, Step{1, 16}, Step{2, std::max<size_t>(12, parts)}, Step{3, 24},
+        Step{4, 16}, Step{3, 12}, Step{4, 8}, Step{2, 8}, Step{1, 8}, Step{0, 8}}) {
     const size_t excess = total > width ? total - width : 0;
     const size_t spare = widths[step.column] > step.least ? widths[step.column] - step.least : 0;
     widths[step.column] -= std::min(excess, spare);

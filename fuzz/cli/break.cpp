@@ -30,7 +30,7 @@ struct BreakFlags {
   PolicyFlags policy;
   PictureFlags pictures;
   std::optional<double> case_timeout;
-  bool exec = false, dry_run = false;
+  bool exec = false, dry_run = false, summary = false;
 };
 
 constexpr double kSeconds = 30;
@@ -58,8 +58,8 @@ Result<ExitCode> runBreak(const BreakFlags& flags) {
   settleTypes(*prepared->graph, loaded->runs);
   // Measuring runs the program too.
   std::optional<Deadline> deadline;
+  const double seconds = flags.case_timeout.value_or(kSeconds);
   const auto runsOnlySoLong = [&] {
-    const double seconds = flags.case_timeout.value_or(kSeconds);
     deadline.emplace(seconds, fmt::format("faultline break: the program did not end within {:g} s; "
                                           "--case-timeout gives it longer\n",
                                           seconds));
@@ -69,7 +69,6 @@ Result<ExitCode> runBreak(const BreakFlags& flags) {
   if (!policy) return tl::make_unexpected(policy.error());
   auto plan = planBreaks(*prepared->graph, *policy);
   if (!plan) return tl::make_unexpected(plan.error());
-  sayMeasured(*plan, flags.policy, *loaded);
   deadline.reset();
   const auto other_caps = whatIf(flags.what_if, *policy, *prepared->graph);
   if (!other_caps) return tl::make_unexpected(other_caps.error());
@@ -93,23 +92,27 @@ Result<ExitCode> runBreak(const BreakFlags& flags) {
     deadline.reset();
   }
 
-  if (auto drawn = drawPlan(flags.pictures, *prepared->graph, *plan); !drawn) {
+  if (auto drawn = drawPlan(flags.pictures, *prepared->graph, *plan, seconds); !drawn) {
     return tl::make_unexpected(drawn.error());
   }
 
   const std::string on_stdout = pictureOnStdout(flags.pictures);
   const Console console(on_stdout.empty() ? flags.json : on_stdout);
   Json result = planJson(*plan);
-  printPlan(console, *plan);
+  printPlan(console, *plan, flags.summary);
   describeWhatIf(*other_caps, result);
   printWhatIf(console, *other_caps);
   if (compiled) {
     describeCompiled(*compiled, result);
-    printCompiled(console, *prepared->graph, *plan, *compiled);
+    if (flags.summary) {
+      printCompiledPieces(console, *compiled);
+    } else {
+      printCompiled(console, *prepared->graph, *plan, *compiled);
+    }
   }
   if (run) {
     describeRun(*run, result);
-    printRun(console, *run);
+    printRun(console, *run, flags.summary);
     if (auto drawn = drawTimeline(flags.pictures, compiled->timeline()); !drawn) {
       return tl::make_unexpected(drawn.error());
     }
@@ -127,13 +130,17 @@ Action defineBreak(CLI::App& app) {
   addInput(app, flags->inputs);
   addPolicy(app, flags->policy);
   CLI::Option* dry = app.add_flag("--dry-run", flags->dry_run, "only the plan: compile nothing");
+  app.add_flag("--summary", flags->summary,
+               "no tables and no events, and of long lists how they begin and end: for large models");
   addWords(app, "--force-eager", flags->force_eager, "K,…", "treat piece K as if it could not be compiled")
       ->excludes(dry);
   CLI::Option* exec =
       app.add_flag("--exec", flags->exec, "run it with a hook on every parameter, next to eager PyTorch");
   exec->excludes(dry);
-  addDuration(app, "--case-timeout", flags->case_timeout,
-              "a program that runs longer is ended: with --exec, and to measure times; default: 30s");
+  addDuration(
+      app, "--case-timeout", flags->case_timeout,
+      "a program that runs longer is ended: with --exec, and to measure times; and so is what draws --svg; "
+      "default: 30s");
   addPictures(app, flags->pictures, exec);
   addWords(app, "--what-if", flags->what_if, "BYTES,…",
            "--policy ddp: what other caps for buckets would give");

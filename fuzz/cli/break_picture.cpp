@@ -1,35 +1,70 @@
 #include "fuzz/cli/break_picture.h"
 
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <cstring>
 #include <map>
+#include <memory>
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include "fuzz/cli/deadline.h"
 #include "fuzz/cli/json.h"
 #include "fuzz/cli/options.h"
-#include "fuzz/cli/words.h"
 
 namespace faultline::cli {
 namespace {
 
-// Graphviz reads its text from a pipe and writes the picture into a file of its own.
-Result<std::string> laidOut(const std::string& dot) {
-  std::error_code status;
-  std::string path = (std::filesystem::temp_directory_path(status) / "faultline-break-XXXXXX").string();
-  const int file = status ? -1 : mkstemp(path.data());
-  if (file < 0) return fail(ErrorKind::Io, fmt::format("--svg: no temporary file for the picture: {}", path));
-  close(file);
-  FILE* pipe = popen(fmt::format("dot -Tsvg -o {} 2>/dev/null", shellQuoted(path)).c_str(), "w");
-  const bool fed = pipe != nullptr && std::fwrite(dot.data(), 1, dot.size(), pipe) == dot.size();
-  const bool good = pipe != nullptr && pclose(pipe) == 0 && fed;
-  std::ifstream read(path);
-  std::string svg{std::istreambuf_iterator<char>(read), {}};
-  unlink(path.c_str());
+// Without a name, so that nothing is left of it however the program ends.
+using Scratch = std::unique_ptr<FILE, int (*)(FILE*)>;
+
+// Graphviz, between two files. It dies with this process, and takes no longer than `seconds`.
+bool runDot(FILE* in, FILE* out, double seconds) {
+  const Deadline deadline(
+      seconds, fmt::format("faultline break: --svg: Graphviz' dot did not end within {:g} s; --case-timeout "
+                           "gives it longer, --dot writes the text without it\n",
+                           seconds));
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child == 0) {
+    // Only what may be called between fork and exec.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    const int nothing = open("/dev/null", O_WRONLY);
+    if (dup2(fileno(in), STDIN_FILENO) < 0 || dup2(fileno(out), STDOUT_FILENO) < 0 ||
+        dup2(nothing, STDERR_FILENO) < 0) {
+      _exit(1);
+    }
+    execlp("dot", "dot", "-Tsvg", nullptr);
+    _exit(1);
+  }
+  int status = 0;
+  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+Result<std::string> laidOut(const std::string& dot, double seconds) {
+  const Scratch in(std::tmpfile(), std::fclose), out(std::tmpfile(), std::fclose);
+  if (!in || !out) {
+    return fail(ErrorKind::Io,
+                fmt::format("--svg: no temporary file for the picture: {}", std::strerror(errno)));
+  }
+  const bool fed =
+      std::fwrite(dot.data(), 1, dot.size(), in.get()) == dot.size() && std::fflush(in.get()) == 0;
+  std::rewind(in.get());
+  const bool good = fed && runDot(in.get(), out.get(), seconds);
+  std::string svg;
+  std::rewind(out.get());
+  char block[1 << 14];
+  for (size_t read; (read = std::fread(block, 1, sizeof block, out.get())) > 0;) svg.append(block, read);
   if (!good || svg.empty()) {
     return fail(ErrorKind::Io, "--svg: Graphviz' dot is missing or failed; --dot writes the text without it");
   }
@@ -72,13 +107,14 @@ Result<void> checkPictures(const PictureFlags& flags, const std::string& json) {
   return {};
 }
 
-Result<void> drawPlan(const PictureFlags& flags, const torch::jit::Graph& graph, const BreakPlan& plan) {
+Result<void> drawPlan(const PictureFlags& flags, const torch::jit::Graph& graph, const BreakPlan& plan,
+                      double seconds) {
   if (flags.dot.empty() && flags.svg.empty()) return {};
   const auto dot = planDot(graph, plan);
   if (!dot) return tl::make_unexpected(dot.error());
   if (auto written = writeText(flags.dot, *dot); !written) return written;
   if (flags.svg.empty()) return {};
-  const auto svg = laidOut(*dot);
+  const auto svg = laidOut(*dot, seconds);
   return svg ? writeText(flags.svg, *svg) : tl::make_unexpected(svg.error());
 }
 

@@ -20,10 +20,27 @@ std::string asWords(std::string text) {
   return text;
 }
 
+// "shards:" or "ddp:1,,2": a word that was to stand there is missing.
+Result<void> checkWords(const std::string& text) {
+  const size_t colon = text.find(':');
+  if (colon == std::string::npos) return {};
+  const std::string arguments = "," + text.substr(colon + 1) + ",";
+  if (arguments.find(",,") == std::string::npos) return {};
+  return fail(ErrorKind::Invalid,
+              fmt::format("--policy: nothing stands {} '{}'",
+                          arguments == ",," ? "behind the ':' of" : "at a comma of", text));
+}
+
 Result<BreakPolicy> bucketsOf(BreakPolicy policy, const PolicyFlags& flags) {
   if (policy.kind() != BreakPolicy::Kind::Ddp) {
     return fail(ErrorKind::Invalid,
                 "--first-bucket-bytes, --bucket-bytes and --compat belong to --policy ddp");
+  }
+  if ((flags.first_bucket_bytes || flags.bucket_bytes) && flags.policy.find(':') != std::string::npos) {
+    return fail(ErrorKind::Invalid,
+                fmt::format("'{}' says already how large buckets are: leave out --first-bucket-bytes and "
+                            "--bucket-bytes",
+                            flags.policy));
   }
   BucketOptions options = policy.bucketOptions();
   if (flags.first_bucket_bytes) options.first_bytes = static_cast<int64_t>(*flags.first_bucket_bytes);
@@ -41,23 +58,10 @@ Result<BreakPolicy> measured(const BreakPolicy& policy, const Case& c, const Pre
   }
   const auto times = measureOps(*prepared.graph, inputs);
   if (!times) return tl::make_unexpected(times.error());
-  return BreakPolicy::balanced(policy.count(), *times);
+  return BreakPolicy::balancedByTime(policy.count(), *times);
 }
 
 }  // namespace
-
-void sayMeasured(BreakPlan& plan, const PolicyFlags& flags, const Case& c) {
-  const std::string words = flags.policy.empty() ? c.plan.breaks : asWords(flags.policy);
-  const std::string_view given = "the weights given", ending = " time";
-  if (words.rfind("balanced ", 0) != 0 || words.rfind(ending) != words.size() - ending.size()) return;
-  for (PlannedCut& cut : plan.cuts) {
-    const size_t at = cut.reason.find(given);
-    if (at == std::string::npos) continue;
-    cut.reason.replace(at, given.size(), "measured time");
-    const size_t here = cut.reason.rfind(" here");
-    if (here != std::string::npos) cut.reason.insert(here, " us");
-  }
-}
 
 void addPolicy(CLI::App& app, PolicyFlags& flags) {
   app.add_flag("--inside", flags.inside,
@@ -82,6 +86,7 @@ void addPolicy(CLI::App& app, PolicyFlags& flags) {
 Result<BreakPolicy> policyOf(const PolicyFlags& flags, const Case& c, const PreparedCase& prepared) {
   Result<BreakPolicy> policy = BreakPolicy::none();
   if (!flags.policy.empty()) {
+    if (const auto whole = checkWords(flags.policy); !whole) return tl::make_unexpected(whole.error());
     policy = BreakPolicy::read(asWords(flags.policy));
     if (!policy) return fail(ErrorKind::Invalid, "--policy: " + policy.error().message);
   } else if (flags.every) {

@@ -23,9 +23,6 @@ struct PolicyFlags {
 
 void addPolicy(CLI::App& app, PolicyFlags& flags);
 
-// Names measured time as such in the reasons of a plan that was balanced by it.
-void sayMeasured(BreakPlan& plan, const PolicyFlags& flags, const Case& c);
-
 // Flags, else what the case's own plan says, else one piece.
 // A balance by time is measured here, on the inputs of the case's first run.
 Result<BreakPolicy> policyOf(const PolicyFlags& flags, const Case& c, const PreparedCase& prepared);

@@ -16,6 +16,17 @@ std::string words(const std::vector<std::string>& list) {
   return list.empty() ? "none" : fmt::format("{}", fmt::join(list, ", "));
 }
 
+// All of a short list, of a long one how it begins and ends.
+std::string folded(const std::vector<std::string>& list) {
+  constexpr size_t kShort = 6;
+  if (list.size() <= kShort) return words(list);
+  return fmt::format("{}, {}, … {} more …, {}", list[0], list[1], list.size() - 3, list.back());
+}
+
+std::string named(const std::vector<std::string>& list, bool summary) {
+  return summary ? folded(list) : words(list);
+}
+
 const char* kindWord(CompiledPiece::Kind kind) {
   return kind == CompiledPiece::Kind::Compiled ? "compiled" : "eager";
 }
@@ -86,7 +97,7 @@ Json eagerOpsJson(const std::vector<EagerOp>& ops) {
 }
 
 // Many of one kind are one paragraph, with the words of the first.
-void printRefused(const Console& console, const std::vector<RefusedCut>& refused) {
+void printRefused(const Console& console, const std::vector<RefusedCut>& refused, bool summary) {
   constexpr size_t kFolded = 4;
   std::map<std::string, std::vector<std::string>> places;
   for (const RefusedCut& cut : refused) {
@@ -98,10 +109,25 @@ void printRefused(const Console& console, const std::vector<RefusedCut>& refused
       console.paragraph(fmt::format("refused at {} ({}): {}{}", cut.at, cut.code, cut.reason, instead), 2);
     } else if (cut.at == places[cut.code].front()) {
       console.paragraph(fmt::format("refused {} times ({}), at {}: {}, and so on", places[cut.code].size(),
-                                    cut.code, words(places[cut.code]), cut.reason),
+                                    cut.code, named(places[cut.code], summary), cut.reason),
                         2);
     }
   }
+}
+
+// " (w: the piece that comes first did not run; v: …)"
+std::string elsewhereText(const std::vector<HookElsewhere>& hooks) {
+  using Why = HookElsewhere::Why;
+  std::map<Why, std::vector<std::string>> names;
+  for (const HookElsewhere& hook : hooks) names[hook.why].push_back(hook.name);
+  std::string text;
+  for (const auto& [why, list] : names) {
+    text += fmt::format("{}{}: {}", text.empty() ? " (" : "; ", words(list),
+                        why == Why::DidNotRun  ? "the piece that comes first did not run"
+                        : why == Why::HandedOn ? "an op of an earlier piece hands it on as it is"
+                                               : "of no piece in the plan");
+  }
+  return text.empty() ? text : text + ")";
 }
 
 std::string headline(std::string_view text) {
@@ -110,29 +136,66 @@ std::string headline(std::string_view text) {
 
 }  // namespace
 
-void printPlan(const Console& console, const BreakPlan& plan) {
+void printPlan(const Console& console, const BreakPlan& plan, bool summary) {
   console.line(fmt::format("Plan: {}, {}, {} refused", plural(plan.pieces.size(), "piece"),
                            plural(plan.cuts.size(), "cut"), plan.refused.size()));
   for (size_t k = 0; k < plan.pieces.size(); ++k) {
     const PlannedPiece& piece = plan.pieces[k];
     const std::string block = piece.block.empty() ? "" : fmt::format(" ({})", piece.block);
-    console.paragraph(fmt::format("piece {}{}: {}", k, block, words(piece.ops)), 2);
-    console.paragraph(fmt::format("parameters: {} ({} bytes)", words(piece.parameters), piece.bytes), 6);
-    console.paragraph("in: " + words(piece.inputs), 6);
-    console.paragraph("out: " + words(piece.outputs), 6);
+    console.paragraph(fmt::format("piece {}{}: {}", k, block, named(piece.ops, summary)), 2);
+    console.paragraph(fmt::format("parameters: {} ({} bytes)", named(piece.parameters, summary), piece.bytes),
+                      6);
+    console.paragraph("in: " + named(piece.inputs, summary), 6);
+    console.paragraph("out: " + named(piece.outputs, summary), 6);
     if (!piece.eager_reason.empty() && piece.eager_ops.empty()) {
       console.paragraph("eager: " + piece.eager_reason, 6);
     }
-    printEagerOps(console, piece.eager_ops, 6);
+    if (summary && piece.eager_ops.size() > 1) {
+      console.paragraph(fmt::format("{} of its ops run eagerly, the first is {}: {}", piece.eager_ops.size(),
+                                    piece.eager_ops[0].op, piece.eager_ops[0].reason),
+                        6);
+    } else {
+      printEagerOps(console, piece.eager_ops, 6);
+    }
   }
-  for (const PlannedCut& cut : plan.cuts)
+  constexpr size_t kShown = 3;
+  for (size_t i = 0; i < plan.cuts.size(); ++i) {
+    const PlannedCut& cut = plan.cuts[i];
+    if (summary && i == kShown && plan.cuts.size() > kShown + 1) {
+      console.line(fmt::format("  and {} more cuts", plan.cuts.size() - kShown));
+      break;
+    }
     console.paragraph(fmt::format("cut after {}: {}", cut.after, cut.reason), 2);
-  printRefused(console, plan.refused);
+  }
+  printRefused(console, plan.refused, summary);
   for (size_t b = 0; b < plan.buckets.size(); ++b) {
     const PlannedBucket& bucket = plan.buckets[b];
+    console.paragraph(fmt::format("bucket {}, complete with piece {}: {} ({} bytes){}", b, bucket.piece,
+                                  named(bucket.parameters, summary), bucket.bytes,
+                                  bucket.note.empty() ? "" : "; " + bucket.note),
+                      2);
+  }
+}
+
+void printCompiledPieces(const Console& console, const CompiledGraph& compiled) {
+  console.line();
+  for (size_t k = 0; k < compiled.pieces().size(); ++k) {
+    const CompiledPiece& piece = compiled.pieces()[k];
+    if (piece.kind == CompiledPiece::Kind::Eager) {
+      console.paragraph(fmt::format("piece {} runs eagerly: {}", k, piece.reason), 2);
+      continue;
+    }
+    size_t nodes = 0, forward = 0, backward = 0, eager = 0;
+    for (const PiecePart& part : piece.parts) {
+      const bool compiled_part = part.backward != nullptr;
+      nodes += compiled_part ? 1 : 0;
+      forward += compiled_part ? nodesIn(part.forward) : 0;
+      backward += nodesIn(part.backward);
+      eager += compiled_part ? 0 : part.ops.size();
+    }
     console.paragraph(
-        fmt::format("bucket {}, complete with piece {}: {} ({} bytes){}", b, bucket.piece,
-                    words(bucket.parameters), bucket.bytes, bucket.note.empty() ? "" : "; " + bucket.note),
+        fmt::format("piece {}: {} with {} forward and {} backward, {} eagerly", k,
+                    plural(nodes, "autograd node"), plural(forward, "op"), backward, plural(eager, "op")),
         2);
   }
 }
@@ -162,10 +225,10 @@ void printCompiled(const Console& console, const torch::jit::Graph& original, co
   console.print(stitched);
 }
 
-void printRun(const Console& console, const BreakRun& run) {
+void printRun(const Console& console, const BreakRun& run, bool summary) {
   console.print(headline("Run"));
   if (!run.error.empty()) console.paragraph("The broken graph throws, eager PyTorch does not: " + run.error);
-  for (const TimelineEvent& event : run.events) {
+  for (const TimelineEvent& event : summary ? std::vector<TimelineEvent>() : run.events) {
     std::string text =
         fmt::format("{:>4}  {:>10.1f} us  {:<8}", event.seq, event.begin_us, eventWord(event.what));
     text += event.what == TimelineEvent::What::Hook ? fmt::format("       {}", event.name)
@@ -184,9 +247,19 @@ void printRun(const Console& console, const BreakRun& run) {
   if (!run.backward) {
     console.line("No backward ran: no output with elements requires grad.");
   } else if (run.broken_promises.empty()) {
-    console.paragraph(fmt::format(
-        "Hooks: {} on {}; each fired once per gradient, before any earlier piece began its backward",
-        run.hooked.size(), plural(run.hooked.size(), "parameter")));
+    console.paragraph(
+        fmt::format("Hooks: on {}; {} fired once per gradient, before any earlier piece began its backward",
+                    run.hooked.size() == 1 ? "1 tensor that requires grad"
+                                           : fmt::format("{} tensors that require grad", run.hooked.size()),
+                    run.hooked.size() - run.without_gradient.size()));
+  }
+  if (run.own_hooks > 0) {
+    console.paragraph(
+        fmt::format("Not among these: {} in backwards that the program runs itself",
+                    run.own_hooks == 1 ? std::string("1 call") : fmt::format("{} calls", run.own_hooks)));
+  }
+  if (run.backward && !run.without_gradient.empty()) {
+    console.paragraph("No gradient came to " + folded(run.without_gradient));
   }
   for (const std::string& promise : run.broken_promises) console.paragraph("Hooks: " + promise);
   if (run.hook_order.empty()) return;
@@ -195,11 +268,8 @@ void printRun(const Console& console, const BreakRun& run) {
     console.paragraph(
         fmt::format("{}: predicted {}; observed {}{}{}",
                     hooks.piece < 0 ? "before any piece" : fmt::format("piece {}", hooks.piece),
-                    words(hooks.predicted), words(hooks.observed),
-                    hooks.elsewhere.empty() ? ""
-                                            : fmt::format(" ({}: the piece that comes first did not run)",
-                                                          words(hooks.elsewhere)),
-                    hooks.as_predicted ? "" : ": NOT as predicted"),
+                    named(hooks.predicted, summary), named(hooks.observed, summary),
+                    elsewhereText(hooks.elsewhere), hooks.as_predicted ? "" : ": NOT as predicted"),
         2);
   }
   console.line("Bytes of gradients ready when the hooks of a piece had fired:");
@@ -282,6 +352,8 @@ void describeRun(const BreakRun& run, Json& result) {
                    {"compared", run.compared},
                    {"differences", run.differences},
                    {"hooked", run.hooked},
+                   {"without_gradient", run.without_gradient},
+                   {"hooks_in_own_backwards", run.own_hooks},
                    {"broken_promises", run.broken_promises},
                    {"good", run.good()}};
   result["hook_order"] = Json::array();

@@ -7,11 +7,14 @@
 
 namespace faultline::cli {
 
-void printPlan(const Console& console, const BreakPlan& plan);
+// `summary`: of long lists how they begin and end, and no event alone.
+void printPlan(const Console& console, const BreakPlan& plan, bool summary);
+// A line per piece.
+void printCompiledPieces(const Console& console, const CompiledGraph& compiled);
 // The original, each piece and the stitched graph as tables, each with what became of it.
 void printCompiled(const Console& console, const torch::jit::Graph& original, const BreakPlan& plan,
                    const CompiledGraph& compiled);
-void printRun(const Console& console, const BreakRun& run);
+void printRun(const Console& console, const BreakRun& run, bool summary);
 
 Json planJson(const BreakPlan& plan);                                // "faultline.break/1", pieces as planned
 void describeCompiled(const CompiledGraph& compiled, Json& result);  // corrects kind and reason of the pieces

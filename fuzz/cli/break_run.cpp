@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 
 #include <ATen/ATen.h>
@@ -11,6 +12,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
 
+#include "fuzz/cli/model_file.h"
 #include "oracles/compare/tolerance.h"
 #include "oracles/compare/values.h"
 #include "oracles/exec/errors.h"
@@ -35,7 +37,7 @@ struct Side {
   Stack inputs;
   std::vector<Parameter> parameters;    // leaves that require grad
   std::map<std::string, size_t> fired;  // calls of the hook of each
-  std::vector<std::string> order;       // of these
+  std::vector<std::string> order;       // of these, in the backward from the loss
   std::vector<FoundTensor> outputs;
   at::Tensor loss;  // undefined: no floating-point output
 };
@@ -57,12 +59,14 @@ Result<Side> makeSide(const Graph& graph, const Case& c) {
   return side;
 }
 
-// `run` replaces the inputs on a stack by the outputs. Gives whether there was a backward.
-template <class Run>
-bool execute(Side& side, uint64_t seed, Run run) {
+// `run` replaces the inputs on a stack by the outputs; `ran`: called between forward and backward. Gives
+// whether there was a backward.
+template <class Run, class Ran>
+bool execute(Side& side, uint64_t seed, Run run, Ran ran) {
   Stack stack = side.inputs;
   seedGenerator(phaseSeed(seed, 0, 0));
   run(stack);
+  ran();
   for (size_t i = 0; i < stack.size(); ++i) {
     findTensors(stack[i], fmt::format("output {}", i), i, side.outputs, nullptr);
   }
@@ -148,14 +152,18 @@ void checkPromises(const BreakPlan& plan, const Graph& graph, const HookPromise&
       return event.what == TimelineEvent::What::Backward && event.seq < seq && users.count(event.piece) != 0;
     });
   };
+  // Of the backward from the loss: what the program's own do is its business, but for how often hooks fire.
   std::map<int, uint64_t> first;  // forward of each piece: the gradient is whole when that has run backward
   std::map<std::string, std::vector<uint64_t>> fired;
+  std::map<std::string, size_t> times_fired;
   for (const TimelineEvent& event : result.events) {
     if (event.what == TimelineEvent::What::Forward) first.emplace(event.piece, event.seq);
-    if (event.what == TimelineEvent::What::Hook) fired[event.name].push_back(event.seq);
+    if (event.what != TimelineEvent::What::Hook) continue;
+    ++times_fired[event.name];
+    if (event.seq >= result.forward_ended) fired[event.name].push_back(event.seq);
   }
   for (const Parameter& parameter : broken.parameters) {
-    const size_t times = fired[parameter.name].size();
+    const size_t times = times_fired[parameter.name];
     const auto expected = eager.fired.find(parameter.name);
     const size_t in_eager = expected == eager.fired.end() ? 0 : expected->second;
     if (times != in_eager) {
@@ -169,7 +177,7 @@ void checkPromises(const BreakPlan& plan, const Graph& graph, const HookPromise&
     for (const std::string& parameter : plan.pieces[k].parameters) {
       for (const uint64_t seq : fired[parameter]) {
         for (const TimelineEvent& event : result.events) {
-          if (event.what != TimelineEvent::What::Backward) continue;
+          if (event.what != TimelineEvent::What::Backward || event.seq < result.forward_ended) continue;
           const bool early = event.forward == own->second && seq < event.seq && !takenBy(parameter, seq);
           const bool late = event.forward < own->second && seq > event.seq;
           if (!early && !late) continue;
@@ -183,7 +191,8 @@ void checkPromises(const BreakPlan& plan, const Graph& graph, const HookPromise&
 }
 
 // By piece, since inside one the order is free: autograd's queue decides it.
-void compareHookOrder(const BreakPlan& plan, const Side& eager, const Side& broken, BreakRun& result) {
+void compareHookOrder(const BreakPlan& plan, const Graph& graph, const HookPromise& promise,
+                      const Side& eager, const Side& broken, BreakRun& result) {
   std::map<std::string, const at::Tensor*> tensors;
   for (const Parameter& parameter : broken.parameters) tensors[parameter.name] = &parameter.tensor;
   const auto bytesOf = [&](const std::string& name) {
@@ -194,6 +203,10 @@ void compareHookOrder(const BreakPlan& plan, const Side& eager, const Side& brok
   for (const TimelineEvent& event : result.events) {
     const bool hook = event.what == TimelineEvent::What::Hook;
     if (!hook && event.what != TimelineEvent::What::Backward) continue;
+    if (event.seq < result.forward_ended) {
+      result.own_hooks += hook ? 1 : 0;
+      continue;
+    }
     auto at = std::find_if(result.hook_order.begin(), result.hook_order.end(),
                            [&](const PieceHooks& one) { return one.piece == event.piece; });
     if (at == result.hook_order.end()) {
@@ -221,17 +234,40 @@ void compareHookOrder(const BreakPlan& plan, const Side& eager, const Side& brok
     return std::any_of(result.hook_order.begin(), result.hook_order.end(),
                        [&](const PieceHooks& hooks) { return hooks.piece == static_cast<int>(piece); });
   };
-  std::set<std::string> elsewhere;
+  std::map<std::string, size_t> planned;  // parameter to the piece that it is predicted for
   for (size_t k = 0; k < plan.pieces.size(); ++k) {
-    if (!ran(k)) elsewhere.insert(plan.pieces[k].parameters.begin(), plan.pieces[k].parameters.end());
+    for (const std::string& name : plan.pieces[k].parameters) planned.emplace(name, k);
+  }
+  std::map<std::string, size_t> input_of;
+  for (const torch::jit::Value* input : graph.inputs()) input_of[input->debugName()] = input->offset();
+  // Why the hook may have fired with `piece`; nothing: it is for the prediction to say.
+  const auto elsewhere = [&](const std::string& name, int piece) -> std::optional<HookElsewhere> {
+    using Why = HookElsewhere::Why;
+    const auto plan_of = planned.find(name);
+    if (plan_of == planned.end()) return HookElsewhere{Why::Unplanned, name};
+    if (!ran(plan_of->second)) return HookElsewhere{Why::DidNotRun, name};
+    const auto input = input_of.find(name);
+    const bool taken = input != input_of.end() && promise.mayBeHandedOn(input->second) &&
+                       promise.piecesOf(input->second).count(piece) != 0;
+    if (taken && piece != static_cast<int>(plan_of->second)) return HookElsewhere{Why::HandedOn, name};
+    return std::nullopt;
+  };
+  std::set<std::string> excused;
+  for (PieceHooks& hooks : result.hook_order) {
+    for (const std::string& name : hooks.observed) {
+      if (auto other = elsewhere(name, hooks.piece)) {
+        excused.insert(name);
+        hooks.elsewhere.push_back(std::move(*other));
+      }
+    }
   }
   for (PieceHooks& hooks : result.hook_order) {
-    std::vector<std::string> here;
-    for (const std::string& name : hooks.observed) {
-      (elsewhere.count(name) ? hooks.elsewhere : here).push_back(name);
-    }
-    hooks.as_predicted =
-        std::is_permutation(hooks.predicted.begin(), hooks.predicted.end(), here.begin(), here.end());
+    const auto without = [&](std::vector<std::string> names) {
+      std::erase_if(names, [&](const std::string& name) { return excused.count(name) != 0; });
+      return names;
+    };
+    const std::vector<std::string> here = without(hooks.observed), expected = without(hooks.predicted);
+    hooks.as_predicted = std::is_permutation(expected.begin(), expected.end(), here.begin(), here.end());
   }
 }
 
@@ -250,11 +286,13 @@ Result<BreakRun> runBroken(const CompiledGraph& compiled, const BreakPlan& plan,
   }
   try {
     torch::jit::Code code(cloneGraph(*graph), "eager");
-    execute(*eager, c.seed, [&](Stack& stack) { torch::jit::InterpreterState(code).run(stack); });
+    execute(
+        *eager, c.seed, [&](Stack& stack) { torch::jit::InterpreterState(code).run(stack); },
+        [&] { eager->order.clear(); });
   } catch (...) {
     const std::string text = describeException(std::current_exception()).text;
-    return fail(ErrorKind::Invalid,
-                fmt::format("the program throws in eager PyTorch: {}", decisiveLine(text)));
+    return fail(ErrorKind::Invalid, fmt::format("the program throws in eager PyTorch: {}{}",
+                                                decisiveLine(text), hintAtValues(c)));
   }
   auto broken = makeSide(*graph, c);
   if (!broken) return tl::make_unexpected(broken.error());
@@ -266,15 +304,24 @@ Result<BreakRun> runBroken(const CompiledGraph& compiled, const BreakPlan& plan,
         [&timeline, name = parameter.name](const at::Tensor&) { timeline.hook(name); });
   }
   try {
-    result.backward = execute(*broken, c.seed, [&](Stack& stack) { compiled.run(stack); });
+    result.backward = execute(
+        *broken, c.seed, [&](Stack& stack) { compiled.run(stack); },
+        [&] {
+          const std::vector<TimelineEvent> so_far = timeline.events();
+          result.forward_ended = so_far.empty() ? 0 : so_far.back().seq + 1;
+        });
   } catch (...) {
     result.error = describeException(std::current_exception()).text;
   }
   result.events = timeline.events();
   if (!result.error.empty()) return result;
+  for (const Parameter& parameter : broken->parameters) {
+    if (!parameter.tensor.grad().defined()) result.without_gradient.push_back(parameter.name);
+  }
   compareSides(*eager, *broken, numericProfile(*graph), result);
-  checkPromises(plan, *graph, promiseOf(c, compiled), *eager, *broken, result);
-  compareHookOrder(plan, *eager, *broken, result);
+  const HookPromise promise = promiseOf(c, compiled);
+  checkPromises(plan, *graph, promise, *eager, *broken, result);
+  compareHookOrder(plan, *graph, promise, *eager, *broken, result);
   return result;
 }
 

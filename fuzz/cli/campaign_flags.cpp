@@ -19,13 +19,17 @@ void addCampaign(CLI::App& app, CampaignFlags& flags, const std::string& default
   addWords(app, "--oracle", flags.oracles, "ORACLE,…", "only these oracles; default: all");
   app.add_flag("--strict", flags.strict, "hook_order compares total orders");
   CLI::Option* jobs = addCount(app, "-j,--jobs", flags.jobs, "worker processes; default: one per core");
+  CLI::Option* timeout =
+      addDuration(app, "--case-timeout", flags.case_timeout,
+                  "a case that takes longer is a failure, shown by four tries; default: 30s");
+  CLI::Option* limit = addCount(app, "--rss-limit-mb", flags.rss_limit_mb,
+                                "a worker above it is killed; 0: no limit; default: 2048");
   app.add_flag("--in-process", flags.in_process,
-               "no worker processes, for debuggers: a crash ends the program")
-      ->excludes(jobs);
-  addDuration(app, "--case-timeout", flags.case_timeout,
-              "a case that takes longer is a failure, shown by four tries; default: 30s");
-  addCount(app, "--rss-limit-mb", flags.rss_limit_mb,
-           "a worker above it is killed; 0: no limit; default: 2048");
+               "no worker processes, for debuggers: a crash ends the program, and no limit of time or memory "
+               "holds")
+      ->excludes(jobs)
+      ->excludes(timeout)
+      ->excludes(limit);
   addRepeated(app, "--plugin", flags.plugins, "SO", "a shared library that registers lanes; repeatable");
   addJson(app, flags.json);
 }

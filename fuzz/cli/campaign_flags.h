@@ -21,6 +21,12 @@ struct CampaignFlags {
   std::string json;
 };
 
+// For the help text, as README.md of fuzz has them.
+inline constexpr const char* kCampaignExitCodes =
+    "Exit code: 0 nothing new; 1 a new failure, a stale known issue or a changed\n"
+    "verdict; 2 usage or bad input; 3 nothing was checked; 4 faultline itself failed;\n"
+    "130, 143 interrupted with nothing new.";
+
 // `default_lanes`: for the help text.
 void addCampaign(CLI::App& app, CampaignFlags& flags, const std::string& default_lanes);
 

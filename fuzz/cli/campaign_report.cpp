@@ -159,7 +159,7 @@ void printFailures(const Console& console, const CampaignSummary& summary, const
 Result<ExitCode> finishCampaign(const Result<CampaignSummary>& outcome, const std::string& json_path) {
   if (!outcome) {
     if (outcome.error().kind != ErrorKind::Io) return tl::make_unexpected(outcome.error());
-    complain(fmt::format("faultline: {}\n", outcome.error().str()));
+    complainOf("faultline: " + outcome.error().str());
     return ExitCode::Broken;
   }
   const auto written = writeJson(json_path, Json(outcome->toJson()));

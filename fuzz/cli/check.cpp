@@ -65,6 +65,7 @@ Result<ExitCode> runCheck(const CheckFlags& flags) {
   hooked.hooks = true;
   auto c = loadModelFile(flags.model, flags.inputs, hooked);
   if (!c) return tl::make_unexpected(c.error());
+  const std::string hint = hintAtValues(*c);
   options.cases.push_back({flags.model, std::move(*c)});
   options.out_dir = flags.out;
   options.ignore_known = flags.ignore_known;
@@ -77,7 +78,11 @@ Result<ExitCode> runCheck(const CheckFlags& flags) {
     for (const auto& [reason, count] : outcome->skipped)
       console.line("The case as a whole was skipped: " + reason);
     if (!outcome->reference_error.empty()) {
-      console.paragraph("Eager PyTorch throws, and lanes have to throw alike: " + outcome->reference_error);
+      console.paragraph("Eager PyTorch throws, and lanes have to throw alike: " + outcome->reference_error +
+                        hint);
+    } else if (outcome->interrupted_by != 0) {
+      console.line(fmt::format("Interrupted by signal {}: what is missing was not looked at.",
+                               outcome->interrupted_by));
     } else if (!anyGradients(*outcome)) {
       console.paragraph(
           "No gradient was compared, for nothing requires grad: --input 'NAME=float32[…]:grad' makes an "
@@ -98,7 +103,8 @@ Action defineCheck(CLI::App& app) {
   app.add_option("--out", flags->out, "a folder for the case, when it fails")->type_name("DIR");
   app.add_flag("--ignore-known", flags->ignore_known, "known issues count as new");
   addCampaign(app, flags->campaign, "engine,stock");
-  app.footer("  faultline check corpus/examples/mlp4.py --input 'x=float32[16,8]'");
+  app.footer("  faultline check corpus/examples/mlp4.py --input 'x=float32[16,8]'\n\n" +
+             std::string(kCampaignExitCodes));
   return [flags] { return runCheck(*flags); };
 }
 

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "generators/text/utf8.h"
+
 namespace faultline::cli {
 namespace {
 
@@ -22,6 +24,23 @@ size_t behind(std::string_view text, size_t count) {
     --count;
   }
   return at;
+}
+
+// Line ends stay.
+std::string withoutControls(std::string_view text) {
+  std::string clean;
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = utf8Sequence(text, at);
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (length == 0 || (byte < 0x20 && byte != '\n') || byte == 0x7F) {
+      clean += fmt::format("\\x{:02x}", byte);
+      ++at;
+    } else {
+      clean += text.substr(at, length);
+      at += length;
+    }
+  }
+  return clean;
 }
 
 std::string padded(const std::string& text, size_t width, bool right) {
@@ -51,6 +70,11 @@ void Console::paragraph(std::string_view text, size_t indent) const {
 void complain(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
+}
+
+void complainOf(std::string_view sentence) {
+  const std::string clean = withoutControls(sentence);
+  complain((isatty(STDERR_FILENO) != 0 ? wrap(clean, kWidth, 2) : clean) + "\n");
 }
 
 ProgressLine::ProgressLine() {

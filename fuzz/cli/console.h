@@ -26,6 +26,9 @@ class Console {
 
 // To stderr. A stream that is closed or full is not worth dying for.
 void complain(std::string_view text);
+// What went wrong, in a sentence: one line for programs, wrapped on a terminal; bytes that no terminal should
+// get are written as \xNN.
+void complainOf(std::string_view sentence);
 
 // One line on stderr that is overwritten; nothing at all where stderr is no terminal or CI is set.
 class ProgressLine {

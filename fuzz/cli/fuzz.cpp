@@ -128,7 +128,8 @@ Action defineFuzz(CLI::App& app) {
   out->type_name("DIR");
   app.add_flag("--resume", flags->resume, "go on with the run in --out")->needs(out);
   addCampaign(app, flags->campaign, "engine");
-  app.footer("  faultline fuzz --lane engine,stock --time 2m --out found");
+  app.footer("  faultline fuzz --lane engine,stock --time 2m --out found\n\n" +
+             std::string(kCampaignExitCodes));
   return [flags] { return runFuzz(*flags); };
 }
 

@@ -70,13 +70,13 @@ Result<ExitCode> runGen(const GenOptions& options) {
     return fail(ErrorKind::Invalid,
                 "--json -: the case itself goes to stdout; give it a folder with --out DIR");
   }
+  std::error_code status;
+  if (!options.out.empty()) std::filesystem::create_directories(options.out, status);
+  if (status) return fail(ErrorKind::Io, fmt::format("cannot make '{}': {}", options.out, status.message()));
   const uint64_t seed = options.seed ? *options.seed : randomSeed();
   auto made = makeAll(options, seed);
   if (!made) return tl::make_unexpected(made.error());
 
-  std::error_code status;
-  if (!options.out.empty()) std::filesystem::create_directories(options.out, status);
-  if (status) return fail(ErrorKind::Io, fmt::format("cannot make '{}': {}", options.out, status.message()));
   Json result = jsonHead("gen");
   result["seed"] = seed;
   result["cases"] = Json::array();

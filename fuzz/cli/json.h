@@ -25,6 +25,8 @@ class WriteFailure : public std::runtime_error {
 // Writes `value` to `path` ("-": stdout, empty: nowhere), a file through a temporary beside it, so that
 // nobody ever sees half of it. Bytes that are no UTF-8 are replaced. Throws WriteFailure.
 Result<void> writeJson(const std::string& path, const Json& value);
+// Refuses what writeText would refuse, before there is anything to write. Leaves nothing behind.
+Result<void> checkWritable(const std::string& path);
 // The same for any text.
 Result<void> writeText(const std::string& path, std::string_view text);
 

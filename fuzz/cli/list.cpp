@@ -25,6 +25,7 @@ struct List {
   std::string word, help;
   std::vector<std::string> shown;
   std::function<std::vector<Json>()> rows;
+  bool in_lines = false;  // people see the help under the rest, which is too long to stand beside it
 };
 
 Json row(const std::string& name, const std::string& help) { return {{"name", name}, {"help", help}}; }
@@ -157,7 +158,7 @@ const std::vector<List>& lists() {
       {"hooks", "kinds of gradient hooks in cases, and what they do", {}, hooks},
       {"features", "what generated cases have in them: --features", {}, features},
       {"kinds", "kinds of failures, in signatures", {}, kinds},
-      {"known", "known issues, by id", {"signature"}, known},
+      {"known", "known issues, by id", {"signature"}, known, /*in_lines=*/true},
       {"targets", "libFuzzer targets", {}, targets},
       {"policies", "where to break a graph: break --policy", {"form"}, policies},
   };
@@ -198,8 +199,16 @@ Result<ExitCode> runList(const ListOptions& options) {
     cells.push_back(entry["help"]);
     table.add(std::move(cells));
   }
+  if (list.in_lines && options.json != "-") {
+    for (const Json& entry : rows) {
+      std::string head = entry["name"];
+      for (const std::string& field : list.shown) head += "  " + entry[field].get<std::string>();
+      console.paragraph(head);
+      console.paragraph(entry["help"].get<std::string>(), 4);
+    }
+  }
   if (table.empty()) console.line(fmt::format("Nothing in the list '{}' yet.", options.what));
-  if (!table.empty() && options.json != "-") console.print(table.str());
+  if (!table.empty() && !list.in_lines && options.json != "-") console.print(table.str());
   const auto written = writeJson(options.json, Json(rows));
   return written ? Result<ExitCode>(ExitCode::Clean) : tl::make_unexpected(written.error());
 }

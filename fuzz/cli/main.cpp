@@ -8,6 +8,7 @@
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
+#include <torch/csrc/jit/runtime/print_handler.h>
 #include <CLI/CLI.hpp>
 
 #include "fuzz/cli/command.h"
@@ -45,7 +46,7 @@ const CLI::App& chosen(const CLI::App& app) {
 
 int usage(const CLI::App& at, const std::string& message) {
   const std::string command = at.get_parent() == nullptr ? "faultline" : "faultline " + at.get_name();
-  complain(fmt::format("{}: {} (see {} --help)\n", command, message, command));
+  complainOf(fmt::format("{}: {} (see {} --help)", command, message, command));
   return static_cast<int>(ExitCode::Usage);
 }
 
@@ -82,15 +83,15 @@ int runAction(const CLI::App& command, const Action& action) {
   try {
     const Result<ExitCode> outcome = action();
     if (outcome) return static_cast<int>(*outcome);
-    complain(fmt::format("{}: {}\n", name, outcome.error().str()));
+    complainOf(fmt::format("{}: {}", name, outcome.error().str()));
     return static_cast<int>(ExitCode::Usage);
   } catch (const WriteFailure& error) {
-    complain(fmt::format("{}: {}\n", name, error.what()));
+    complainOf(fmt::format("{}: {}", name, error.what()));
   } catch (const c10::Error& error) {
     // what() would carry a backtrace and addresses.
-    complain(fmt::format("{}: internal error: {}\n", name, error.what_without_backtrace()));
+    complainOf(fmt::format("{}: internal error: {}", name, error.what_without_backtrace()));
   } catch (const std::exception& error) {
-    complain(fmt::format("{}: internal error: {}\n", name, error.what()));
+    complainOf(fmt::format("{}: internal error: {}", name, error.what()));
   }
   return static_cast<int>(ExitCode::Broken);
 }
@@ -116,6 +117,9 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
+    // Not for the help of a command that there is not.
+    const auto extra = describeExtra(app);
+    if (extra && app.get_subcommands().empty()) return usage(app, *extra);
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
     const CLI::App& at = chosen(app);
@@ -146,5 +150,7 @@ int main(int argc, char** argv) {
   at::set_num_threads(1);
   // A file that may grow no further is an error to report, as a full disk is.
   std::signal(SIGXFSZ, SIG_IGN);
+  // stdout is for what we say of programs, and may be JSON: what they print themselves goes beside it.
+  torch::jit::setPrintHandler([](const std::string& text) { faultline::cli::complain(text); });
   return faultline::cli::afterOutput(faultline::cli::run(argc, argv));
 }

@@ -33,6 +33,12 @@ void trainParameters(Model& model) {
   }
 }
 
+bool isGuessed(const InputSpec& spec) {
+  return (spec.kind == InputSpec::Kind::Tensor && c10::isIntegralType(spec.dtype, /*includeBool=*/false) &&
+          spec.pattern == ValuePattern::Normal) ||
+         std::any_of(spec.elements.begin(), spec.elements.end(), isGuessed);
+}
+
 }  // namespace
 
 Error inFile(Error error, const std::string& path) {
@@ -64,6 +70,18 @@ Result<Case> loadModelFile(const std::string& path, const std::vector<std::strin
   auto c = modelToCase(*model, given, options);
   if (!c) return tl::make_unexpected(inFile(c.error(), path));
   return c;
+}
+
+std::string hintAtValues(const Case& c) {
+  const auto& inputs = c.runs.front().inputs;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!isGuessed(inputs[i])) continue;
+    return fmt::format(
+        ". Whole numbers that nobody gives are drawn from -9 to 9: where {0} holds indices, say which, as "
+        "'{0}={1}[3]:values=[0,1,2]'",
+        c.graph->inputs()[i]->debugName(), writeDtype(inputs[i].dtype));
+  }
+  return {};
 }
 
 Result<std::shared_ptr<torch::jit::Graph>> graphOfText(const std::string& text, const std::string& path) {

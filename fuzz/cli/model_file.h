@@ -23,4 +23,8 @@ Error inFile(Error error, const std::string& path);
 Result<std::shared_ptr<torch::jit::Graph>> graphOfText(const std::string& text, const std::string& path);
 Result<std::shared_ptr<torch::jit::Graph>> loadGraphFile(const std::string& path);
 
+// For a program that throws: " Whole numbers are …", or nothing where no input is made of whole numbers that
+// nobody gave.
+std::string hintAtValues(const Case& c);
+
 }  // namespace faultline::cli

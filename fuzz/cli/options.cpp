@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "fuzz/cli/json.h"
+
 namespace faultline::cli {
 namespace {
 
@@ -80,7 +82,10 @@ CLI::Option* addWords(CLI::App& app, const std::string& names, std::vector<std::
 
 CLI::Option* addFile(CLI::App& app, const std::string& names, std::string& path, const std::string& help) {
   return app.add_option(names, path, help)->type_name("FILE")->check([](const std::string& name) {
-    return name.empty() ? "expected the name of a file" : "";
+    if (name.empty()) return std::string("expected the name of a file");
+    // Before the work, which may take hours, and not behind it.
+    const auto writable = checkWritable(name);
+    return writable ? std::string() : writable.error().message;
   });
 }
 

@@ -107,7 +107,7 @@ Action defineReplay(CLI::App& app) {
   app.add_option("PATH", flags->paths, "case files, and folders of them")->required();
   app.add_flag("--ignore-known", flags->ignore_known, "known issues count as new");
   addCampaign(app, flags->campaign, "those that the cases' expectations name");
-  app.footer("  faultline replay found corpus");
+  app.footer("  faultline replay found corpus\n\n" + std::string(kCampaignExitCodes));
   return [flags] { return runReplay(*flags); };
 }
 

@@ -3,6 +3,7 @@
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/runtime/operator.h>
 #include <torch/csrc/jit/serialization/import.h>
 
 #include "engine/support/check.h"
@@ -107,9 +108,16 @@ class AttributeLowering {
   static tl::unexpected<Error> refuse(const Node* node, const std::string& path) {
     std::string of = path.empty() ? "the module" : fmt::format("'{}'", path);
     if (node->kind() == prim::SetAttr) {
+      return unsupported(fmt::format(
+          "forward assigns attribute '{0}' of {1}: a graph can only write into its tensors; make it "
+          "a buffer and write into that, as in self.{0}.add_(1)",
+          node->s(torch::jit::attr::name), of));
+    }
+    if (node->kind() == prim::fork) {
       return unsupported(
-          fmt::format("forward assigns attribute '{}' of {}: a graph can only write into its tensors",
-                      node->s(torch::jit::attr::name), of));
+          fmt::format("torch.jit.fork runs {}, which graphs cannot hold: call it, or fork a "
+                      "function of tensors",
+                      of));
     }
     return unsupported(fmt::format("{} takes {} as a value", node->kind().toQualString(), of));
   }
@@ -194,6 +202,28 @@ class AttributeLowering {
   std::vector<Node*> doomed_;
 };
 
+// Tracing makes a tensor of the number in 0.5 * x, and saving forgets that it was one. libtorch takes it for
+// a number again before any run, optimised or not (CanonicalizeOps); as a tensor it would widen results.
+void restoreNumbers(Block* block) {
+  static const torch::jit::OperatorSet operators{
+      "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+      "aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+      "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
+      "aten::div.Tensor(Tensor self, Tensor other) -> Tensor",
+  };
+  for (Node* node : block->nodes()) {
+    for (Block* inner : node->blocks()) restoreNumbers(inner);
+    if (!node->isMemberOf(operators)) continue;
+    const auto constant = torch::jit::toIValue(node->input(1));
+    if (!constant || !constant->isTensor() || !constant->toTensor().defined()) continue;
+    const at::Tensor& number = constant->toTensor();
+    // No op takes a bool for a number.
+    if (number.dim() != 0 || number.scalar_type() == at::kBool) continue;
+    const torch::jit::WithInsertPoint here(node);
+    node->replaceInput(1, block->owningGraph()->insertConstant(number.item()));
+  }
+}
+
 // What can stand behind '%' and in `--input`: "fc1.weight" is "fc1_weight", "0.weight" is "p_0_weight".
 std::string graphName(const std::string& name) {
   std::string out = name;
@@ -235,6 +265,7 @@ Result<Model> lowerModule(const torch::jit::Module& module) {
   model.source_kind = "archive";
   model.graph = torch::jit::toGraphFunction(method->function()).graph()->copy();
   if (auto flat = flattenCalls(*model.graph); !flat) return tl::make_unexpected(flat.error());
+  restoreNumbers(model.graph->block());
   AttributeLowering lowering(*model.graph, module);
   if (auto lowered = lowering.run(); !lowered) return tl::make_unexpected(lowered.error());
   const auto& arguments = method->function().getSchema().arguments();
@@ -253,6 +284,12 @@ Result<Model> lowerModule(const torch::jit::Module& module) {
 // The first sentence of the first line that says anything; what follows is libtorch's stack, and guesses.
 std::string firstLine(std::string_view what) {
   what.remove_prefix(std::min(what.find_first_not_of(" \n"), what.size()));
+  // "[enforce fail at FILE:LINE] . what is wrong"
+  constexpr std::string_view kEnforce = "[enforce fail at ";
+  constexpr std::string_view kBehind = "] . ";
+  if (const size_t end = what.find(kBehind); what.starts_with(kEnforce) && end != std::string_view::npos) {
+    what.remove_prefix(end + kBehind.size());
+  }
   std::string line(what.substr(0, what.find('\n')));
   line = line.substr(0, line.find(". "));
   return line.empty() ? "it holds no code" : line;

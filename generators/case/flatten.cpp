@@ -17,6 +17,22 @@ bool isFunction(const Node* node) {
   return node->kind() == prim::Constant && node->output()->type()->kind() == c10::TypeKind::FunctionType;
 }
 
+std::string whyNot(const Node& node) {
+  const auto type =
+      node.kind() == prim::CreateObject ? node.output()->type()->cast<c10::ClassType>() : nullptr;
+  const std::string of = type && type->name() ? type->name()->qualifiedName() : "";
+  if (of.find("autocast") != std::string::npos) {
+    return "'with autocast' is an object, which graphs cannot hold: enter it around the call, or cast where "
+           "it "
+           "is meant to, as in x.to(torch.bfloat16)";
+  }
+  constexpr std::string_view kPrefix = "__torch__.";
+  const bool prefixed = of.rfind(kPrefix, 0) == 0;
+  return fmt::format("{}{} stands for a function or an object, which graphs cannot hold",
+                     node.kind().toQualString(),
+                     of.empty() ? "" : fmt::format(" of {}", prefixed ? of.substr(kPrefix.size()) : of));
+}
+
 Result<void> check(Block* block) {
   for (auto at = block->nodes().begin(); at != block->nodes().end(); ++at) {
     Node* node = *at;
@@ -36,10 +52,7 @@ Result<void> check(Block* block) {
       auto [file, line, column] = *place;
       where = SourceLocation{line, column + 1};
     }
-    return fail(ErrorKind::Unsupported,
-                fmt::format("{} stands for a function or an object, which graphs cannot hold",
-                            node->kind().toQualString()),
-                where);
+    return fail(ErrorKind::Unsupported, whyNot(*node), where);
   }
   return {};
 }

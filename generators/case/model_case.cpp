@@ -108,6 +108,23 @@ std::string exampleOf(const c10::Type& type) {
   }
 }
 
+// Of a tensor that is used as an index: values that are one.
+std::string exampleOf(const torch::jit::Value& input) {
+  const bool index = input.type()->kind() == c10::TypeKind::TensorType &&
+                     std::any_of(input.uses().begin(), input.uses().end(), [](const torch::jit::Use& use) {
+                       const auto* schema = use.user->maybeSchema();
+                       if (schema == nullptr || use.offset >= schema->arguments().size()) return false;
+                       const std::string& name = schema->arguments()[use.offset].name();
+                       return name == "indices" || name == "index";
+                     });
+  return index ? "int64[3]:values=[0,1,2]" : exampleOf(*input.type());
+}
+
+// As readNamedInput takes it.
+std::string nameText(const std::string& name) {
+  return name.find_first_of("= \"\\") == std::string::npos ? name : quote(name);
+}
+
 Result<CaseRun> makeRun(const Model& model, const std::map<size_t, InputSpec>& given) {
   CaseRun run;
   std::vector<std::string> missing;
@@ -115,8 +132,8 @@ Result<CaseRun> makeRun(const Model& model, const std::map<size_t, InputSpec>& g
   for (size_t i = 0; i < model.inputs.size(); ++i) {
     auto found = given.find(i);
     if (found == given.end() && !model.inputs[i].spec) {
-      if (missing.empty()) example = exampleOf(*model.graph->inputs()[i]->type());
-      missing.push_back(model.inputs[i].name);
+      if (missing.empty()) example = exampleOf(*model.graph->inputs()[i]);
+      missing.push_back(nameText(model.inputs[i].name));
     }
     run.inputs.push_back(found != given.end() ? found->second : model.inputs[i].spec.value_or(InputSpec{}));
   }
@@ -181,9 +198,14 @@ Result<std::pair<std::string, InputSpec>> readNamedInput(std::string_view text) 
   Scanner scanner(text);
   scanner.skipBlanks();
   std::string name;
-  while (!scanner.atEnd() && scanner.peek() != '=' && scanner.peek() != ' ') {
-    name += scanner.peek();
-    scanner.advance();
+  if (scanner.peek() == '"') {
+    auto quoted = scanner.quoted();
+    if (!quoted) return tl::make_unexpected(quoted.error());
+    name = std::move(*quoted);
+  }
+  if (name.empty()) {
+    name = scanner.rest().substr(0, scanner.rest().find_first_of("= "));
+    scanner.advance(name.size());
   }
   scanner.skipBlanks();
   if (name.empty() || !scanner.accept("="))

@@ -16,6 +16,7 @@
 #include "generators/case/spec_of.h"
 #include "generators/case/spec_text.h"
 #include "generators/text/scanner.h"
+#include "generators/text/utf8.h"
 
 namespace faultline {
 namespace {
@@ -52,6 +53,20 @@ Result<void> checkBrackets(std::string_view text) {
       return fail(ErrorKind::Unsupported, fmt::format("more than {} nested brackets", kMaxBrackets),
                   Scanner(text).where(i));
     }
+  }
+  return {};
+}
+
+// As Python demands it.
+Result<void> checkText(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = utf8Sequence(text, at);
+    if (length == 0) {
+      return fail(ErrorKind::Syntax,
+                  fmt::format("expected UTF-8, got byte 0x{:02x}", static_cast<unsigned char>(text[at])),
+                  Scanner(text).where(at));
+    }
+    at += length;
   }
   return {};
 }
@@ -184,6 +199,7 @@ Result<std::map<std::string, InputSpec>> readParamLines(std::string_view text) {
 }
 
 Result<Model> modelFromScript(std::string_view text) {
+  if (auto checked = checkText(text); !checked) return tl::make_unexpected(checked.error());
   if (auto checked = checkBrackets(text); !checked) return tl::make_unexpected(checked.error());
   if (text.size() > kMaxSource) {
     return fail(ErrorKind::Unsupported, "more than 1 MiB of source");

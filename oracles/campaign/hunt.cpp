@@ -61,7 +61,7 @@ Hunt::Hunt(const CampaignOptions& options, OutDir& out, CampaignSummary summary,
 
 Result<CampaignSummary> Hunt::run(const Conductor::Source& source, uint64_t seeds,
                                   std::optional<double> time_limit) {
-  const Interrupts interrupts;
+  const Interrupts interrupts(options_.in_process);
   begin_ = last_sync_ = last_stats_ = Clock::now();
   std::optional<Clock::time_point> stop_at;
   if (time_limit) {

@@ -8,7 +8,8 @@ namespace faultline {
 // being dealt with ends the program at once.
 class Interrupts {
  public:
-  Interrupts();
+  // `in_process`: the case at hand cannot be stopped, and whoever interrupts is told so.
+  explicit Interrupts(bool in_process = false);
   ~Interrupts();
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;

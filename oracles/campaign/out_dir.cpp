@@ -131,9 +131,13 @@ Result<void> OutDir::prepare(bool resume) {
       }
     }
   }
-  Result<void> made = makeFolder(inflight());
-  if (!made) {
-    return made;
+  // Where none can be made, the word on the command line is at fault, not the disk.
+  fs::create_directories(inflight(), code);
+  if (code == std::errc::no_space_on_device) {
+    return broke(path_, "make the folder", code.value());
+  }
+  if (code) {
+    return refuse(path_, "cannot make the folder: " + code.message());
   }
   const std::string lock = inflight() + "/lock";
   lock_ = UniqueFd(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));

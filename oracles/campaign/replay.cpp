@@ -300,7 +300,7 @@ Result<Conductor::Then> Replayer::commit(const Replay& replay, JobOutcome outcom
 
 Result<CampaignSummary> Replayer::run(const std::vector<Replay>& replays,
                                       const std::vector<OtherTorch>& other_torch) {
-  const Interrupts interrupts;
+  const Interrupts interrupts(options_.in_process);
   const Clock::time_point begin = Clock::now();
   // Only for the flight recorders.
   Result<std::unique_ptr<OutDir>> scratch = OutDir::open("", false);

@@ -260,6 +260,19 @@ bool addmm(const Case& c) {
   return anyNode(facts, [](const Node* node) { return isOp(node, "aten::addmm"); });
 }
 
+// Before every run, optimised or not, such a constant is made the number that is in it (CanonicalizeOps), and
+// numbers do not widen a result as tensors do.
+bool numberInATensorConstant(const Case& c) {
+  static const OpNames names{"aten::add", "aten::sub", "aten::mul", "aten::div"};
+  const CaseFacts facts(c);
+  return anyNode(facts, [](const Node* node) {
+    if (!isOneOf(node, names) || node->inputs().size() < 2) return false;
+    const auto constant = torch::jit::toIValue(node->input(1));
+    return constant && constant->isTensor() && constant->toTensor().defined() &&
+           constant->toTensor().dim() == 0;
+  });
+}
+
 bool randomOpWithoutUse(const Case& c) {
   const CaseFacts facts(c);
   return anyNode(facts, [&](const Node* node) { return node->isNondeterministic() && !facts.isUsed(node); });

@@ -198,7 +198,8 @@ void askUnseen(const Graph& graph, const ProfilePasses& passes, ProfileTrace& tr
 }  // namespace
 
 ProfiledCase profiledCase(const Case& c, const PreparedCase& prepared) {
-  auto graph = c.graph->copy();
+  // What a program does to its constants is seen by later runs of this lane, and by no other lane.
+  auto graph = cloneGraph(*c.graph);
   if (!prepared.seam_hooks.empty()) {
     const NodeNames names(*graph);
     std::vector<SeamHook> hooks = prepared.seam_hooks;

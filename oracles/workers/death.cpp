@@ -81,7 +81,7 @@ Death describeDeath(EndReason reason, int status, FlightRecord record, std::stri
   } else if (WIFSIGNALED(status)) {
     // Nobody but the kernel, out of memory, is known to kill workers; three repeats tell it from an accident.
     death.kind = FailureKind::oom;
-    how = "the process was killed from outside";
+    how = "the process was killed (SIGKILL), perhaps out of memory,";
   } else {
     death.detail = fmt::format("exit_{}", WEXITSTATUS(status));
     how = fmt::format("the process ended itself with exit code {}", WEXITSTATUS(status));

@@ -39,8 +39,10 @@ class BreakPolicy {
   static BreakPolicy after(std::vector<std::string> names);   // behind each named op
   static BreakPolicy every(size_t ops);                       // behind every N-th op that is not a constant
   static BreakPolicy balanced(size_t pieces, Weight weight);  // Ops, or Bytes of parameters
-  // By what each op weighs, by name: the times of measureOps. An op without an entry weighs nothing.
+  // By what each op weighs, by name. An op without an entry weighs nothing.
   static BreakPolicy balanced(size_t pieces, std::map<std::string, double> weights);
+  // The same by the times of measureOps, which the reasons of the cuts then say.
+  static BreakPolicy balancedByTime(size_t pieces, std::map<std::string, double> microseconds);
   static BreakPolicy markers();  // behind the source lines that carry the comment "# break"
   // Before the first use of each, so that its gradient is ready as early as it can be; none named: of all.
   static BreakPolicy parameters(std::vector<std::string> names = {});

@@ -163,6 +163,53 @@ class Flow(nn.Module):
         return torch.cat([a, b * torch.exp(scale) + shift], 1), torch.slogdet(self.mix)[1] + scale.sum(1)
 
 
+class HalfMean(nn.Module):
+    """A number that tracing makes a tensor."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 1)
+
+    def forward(self, x):
+        return 0.5 * self.linear(x).pow(2).mean()
+
+
+class Autocast(nn.Module):
+    """Refused: an object, not an op."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 1)
+
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = self.linear(x)
+        return y
+
+
+class Counter(nn.Module):
+    """Refused: an attribute gets a new value."""
+
+    def __init__(self):
+        super().__init__()
+        self.steps = 0
+
+    def forward(self, x):
+        self.steps += 1
+        return x * self.steps
+
+
+class Fork(nn.Module):
+    """Refused: a module in a task of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 1)
+
+    def forward(self, x):
+        return torch.jit.wait(torch.jit.fork(self.linear, x))
+
+
 def save(name, module):
     path = name + ".pt"
     module.save(path)
@@ -174,10 +221,11 @@ def save(name, module):
             archive.writestr(zipfile.ZipInfo(filename), content)
 
 
-for model in (NoGrad, Tagger, Decoder, Language, Mobile, Spectral, Stacked, Flow):
+for model in (NoGrad, Tagger, Decoder, Language, Mobile, Spectral, Stacked, Flow, Autocast, Counter, Fork):
     torch.manual_seed(1)
     name = "no_grad" if model is NoGrad else model.__name__.lower()
     save(name, torch.jit.script(model()))
 torch.manual_seed(1)
 encoder = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0)
+save("half_mean", torch.jit.trace(HalfMean(), torch.randn(4, 4)))
 save("traced_encoder", torch.jit.trace(encoder, torch.randn(4, 2, 8), check_trace=False))

@@ -139,7 +139,10 @@ TEST(Policies, TimesAreMeasuredOpByOp) {
   for (const auto& [name, time] : *times) {
     EXPECT_GT(time, 0) << name;
   }
-  EXPECT_EQ(planned(BreakPolicy::balanced(3, *times)).pieces.size(), 3u);
+  const BreakPlan plan = planned(BreakPolicy::balancedByTime(3, *times));
+  EXPECT_EQ(plan.pieces.size(), 3u);
+  EXPECT_THAT(plan.cuts[0].reason,
+              testing::MatchesRegex("3 pieces by measured time: [0-9]+ of [0-9]+ us here"));
   EXPECT_THAT(refusal(*BreakPolicy::read("balanced 2 time")), HasSubstr("nothing was measured"));
   auto misfit = measureOps(*graph, {values({4, 4}, 1), leaf({3, 4}, 2), leaf({4}, 3), leaf({1}, 4)});
   ASSERT_FALSE(misfit);

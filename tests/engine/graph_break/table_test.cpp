@@ -62,6 +62,25 @@ TEST(Table, WrapsLongCellsAtTheWidth) {
   }
 }
 
+TEST(Table, KeepsWordsAndNumbersWhole) {
+  const std::string table = graphTable(*parse(R"(
+graph(%x : Tensor, %norm1_scale : Tensor, %norm1_shift : Tensor):
+  %dim : int = prim::Constant[value=16]()
+  %dims : int[] = prim::ListConstruct(%dim)
+  %eps : float = prim::Constant[value=1.0000000000000001e-05]()
+  %on : bool = prim::Constant[value=1]()
+  %root : float = prim::Constant[value=2.8284271247461903]()
+  %two : int = prim::Constant[value=2]()
+  %a : Tensor = aten::layer_norm(%x, %dims, %norm1_scale, %norm1_shift, %eps, %on)
+  %b : Tensor = aten::div(%a, %root)
+  %c : Tensor = aten::add(%b, %x, %two)
+  return (%c))"));
+  EXPECT_LE(widest(table), 80u) << table;
+  for (const char* whole : {"norm1_scale,", "norm1_shift,", "2.8284271247461903)"}) {
+    EXPECT_THAT(table, HasSubstr(whole)) << table;
+  }
+}
+
 TEST(Table, ShowsBlocksIndented) {
   const std::string table = graphTable(*parse(R"(
 graph(%x : Tensor, %flag : bool):

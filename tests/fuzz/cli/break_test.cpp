@@ -85,7 +85,7 @@ TEST(Break, PrintsPlanTablesAndRunIn80Columns) {
   EXPECT_LE(widest(outcome.out), 80u) << outcome.out;
   for (const char* expected :
        {"Plan: 3 pieces, 2 cuts, 0 refused", "Original graph", "Piece 2: compiled", "Stitched graph",
-        "opcode", "call_module", "Loss ", "tolerance", "8 on 8 parameters"}) {
+        "opcode", "call_module", "Loss ", "tolerance", "8 fired once per gradient"}) {
     EXPECT_NE(outcome.out.find(expected), std::string::npos) << expected << " in " << outcome.out;
   }
   const Json trace = Json::parse(readWhole(scratchPath("trace.json")), nullptr, false);
@@ -248,6 +248,31 @@ TEST(Break, MeasuredTimesAreCalledSo) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("by measured time"), std::string::npos) << outcome.out;
   EXPECT_EQ(outcome.out.find("weights given"), std::string::npos) << outcome.out;
+}
+
+TEST(Break, ASummaryHasNoTablesAndFoldsLists) {
+  const Outcome& outcome = faultline({"break", "corpus/examples/transformer_block.py", "--input",
+                                      "x=float32[2,6,16]", "--policy", "markers", "--exec", "--summary"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_LE(widest(outcome.out), 80u) << outcome.out;
+  EXPECT_LT(linesOf(outcome.out).size(), 60u) << outcome.out;
+  for (const char* table : {"call_function", " us  forward"}) {
+    EXPECT_EQ(outcome.out.find(table), std::string::npos) << outcome.out;
+  }
+  for (const char* expected : {" more …, ", "piece 1: 1 autograd node with ", "all equal within"}) {
+    EXPECT_NE(outcome.out.find(expected), std::string::npos) << expected << " in " << outcome.out;
+  }
+}
+
+TEST(Break, WhatDrawsTheSvgMayTakeOnlySoLong) {
+  const std::string dot = writeScratch("slow/dot", "#!/bin/sh\nexec sleep 100\n");
+  std::filesystem::permissions(dot, std::filesystem::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", (std::filesystem::path(dot).parent_path().string() + ":" + path).c_str(), 1);
+  const Outcome outcome =
+      startFaultline(mlp({"--every", "2", "--svg", scratchPath("slow.svg"), "--case-timeout", "400ms"}));
+  setenv("PATH", path.c_str(), 1);
+  expectUsageError(outcome, "Graphviz' dot did not end within 0.4 s");
 }
 
 TEST(Break, RefusalsOfOneKindAreFolded) {

@@ -132,6 +132,12 @@ TEST(Check, AKnownIssueIsNamedAndIsNothingNew) {
       << outcome.out;
 }
 
+TEST(Check, TheHelpHasExitCodes) {
+  for (const char* command : {"fuzz", "replay", "check"}) {
+    EXPECT_NE(faultline({command, "--help"}).out.find("Exit code: 0 nothing new"), std::string::npos);
+  }
+}
+
 TEST(Check, MissingArgumentsAreNamed) {
   const std::string model = writeScratch("view_of_product.py", kViewOfProduct);
   const Outcome& outcome = faultline({"check", model, "--input", "x=float32[3,4]"});

@@ -73,5 +73,13 @@ TEST(Doctor, SaysWhatIsThereAndHowToGetTheRest) {
       << "human text goes to stderr: " << outcome.err;
 }
 
+TEST(List, KnownIssuesShowTheirSignaturesWhole) {
+  const Outcome& outcome = faultline({"list", "known"});
+  EXPECT_EQ(outcome.out.find("…"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("\nnumber_in_a_tensor_constant  forward_equiv/stock/dtype\n    a tensor"),
+            std::string::npos)
+      << outcome.out;
+}
+
 }  // namespace
 }  // namespace faultline::test

@@ -30,7 +30,8 @@ TEST_P(Models, PassEveryOracleInOurLanes) {
 TEST_P(Models, TrainAsInEagerWhenBroken) {
   const Outcome broken = run({"break", "--policy", "balanced:3", "--exec"});
   EXPECT_EQ(broken.code, 0) << broken.out << broken.err;
-  EXPECT_NE(broken.out.find(fmt::format("on {} parameter", GetParam().parameters)), std::string::npos)
+  EXPECT_NE(broken.out.find(fmt::format("; {} fired once per gradient", GetParam().parameters)),
+            std::string::npos)
       << broken.out;
 }
 
@@ -43,8 +44,26 @@ INSTANTIATE_TEST_SUITE_P(
                     SavedModel{"mobile", {"x=float32[2,3,8,8]"}, 12},
                     SavedModel{"spectral", {"x=float32[2,3]"}, 1},
                     SavedModel{"stacked", {"x=float32[5,3]"}, 8}, SavedModel{"flow", {"x=float32[3,4]"}, 3},
+                    SavedModel{"half_mean", {"x=float32[3,4]"}, 2},
                     SavedModel{"traced_encoder", {"src=float32[4,2,8]"}, 12}),
     [](const auto& info) { return std::string(info.param.name); });
+
+// A tensor of rank 0 would make the mean a double.
+TEST(TracedModels, HaveTheNumbersThatTheyWereTracedWith) {
+  const Outcome& checked =
+      faultline({"check", "tests/data/models/half_mean.pt", "--input", "x=float32[3,4]", "--ignore-known"});
+  EXPECT_EQ(checked.code, 0) << checked.out << checked.err;
+}
+
+TEST(RefusedModels, SayWhatToWriteInstead) {
+  const auto refused = [](const std::string& name, const std::string& says) {
+    expectUsageError(faultline({"check", "tests/data/models/" + name + ".pt", "--input", "x=float32[3,4]"}),
+                     says);
+  };
+  refused("autocast", "'with autocast' is an object");
+  refused("counter", "make it a buffer and write into that, as in self.steps.add_(1)");
+  refused("fork", "torch.jit.fork runs 'linear', which graphs cannot hold");
+}
 
 }  // namespace
 }  // namespace faultline::test

@@ -51,6 +51,7 @@ TEST(Usage, UnknownWordsNameTheNearest) {
   expectUsageError(faultline({"gen", "--ops", "+ad"}), "did you mean 'add'?");
   expectUsageError(faultline({"list", "oracels"}), "did you mean 'oracles'?");
   expectUsageError(faultline({"--"}), "'--' ends the flags, and no command stands before it");
+  expectUsageError(faultline({"chek", "--help"}), "unknown command 'chek' (did you mean 'check'?)");
 }
 
 TEST(Usage, NumbersAndTimesAreReadStrictly) {
@@ -69,6 +70,53 @@ TEST(Usage, ContradictionsAreRefused) {
   expectUsageError(faultline({"break", "x.py", "--exec", "--json", "same", "--timeline", "same"}),
                    "that file is taken by --json");
   expectUsageError(faultline({"gen", "--count", "2"}), "--out DIR");
+}
+
+TEST(Usage, NoLimitHoldsInProcess) {
+  expectUsageError(faultline({"check", "x.py", "--in-process", "--case-timeout", "1s"}),
+                   "--case-timeout excludes --in-process");
+  expectUsageError(faultline({"fuzz", "--in-process", "--rss-limit-mb", "512"}),
+                   "--rss-limit-mb excludes --in-process");
+}
+
+// Before the work: none of these models is there.
+TEST(Usage, APlaceThatCannotBeWrittenIsRefusedFirst) {
+  const std::string nowhere = scratchPath("no/such/folder/f");
+  for (const std::string& path : {nowhere, std::string("/proc/foo"), scratchPath("")}) {
+    expectUsageError(faultline({"break", "x.py", "--json", path}), "--json: cannot write '" + path + "'");
+  }
+  for (const std::string& command : {"check", "replay", "show"}) {
+    expectUsageError(faultline({command, "x.py", "--json", nowhere}), "--json: cannot write");
+  }
+  for (const std::string& flag : {"--svg", "--timeline"}) {
+    expectUsageError(faultline({"break", "x.py", "--exec", flag, nowhere}), flag + ": cannot write");
+  }
+  for (const std::string& command : {"fuzz", "gen"}) {
+    const Outcome& outcome = faultline({command, "--seed", "1", "--out", "/proc/foo"});
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_NE(outcome.err.find("/proc/foo"), std::string::npos) << outcome.err;
+    EXPECT_EQ(linesOf(outcome.err).size(), 1u) << outcome.err;
+  }
+  const std::string free = scratchPath("free.json");
+  expectUsageError(faultline({"show", "x.py", "--json", free}), "No such file");
+  EXPECT_FALSE(std::filesystem::exists(free)) << "what was only tried is gone";
+}
+
+TEST(Usage, WordsMissingInAPolicyAreRefused) {
+  const auto refused = [](Arguments words, const std::string& says) {
+    words.insert(words.begin(), {"break", "corpus/examples/mlp4.py", "--input", "x=float32[16,8]"});
+    expectUsageError(faultline(words), says);
+  };
+  refused({"--policy", "ddp:,,"}, "nothing stands at a comma of 'ddp:,,'");
+  refused({"--policy", "shards:"}, "nothing stands behind the ':' of 'shards:'");
+  refused({"--policy", "ddp:100,100", "--first-bucket-bytes", "5"}, "says already how large buckets are");
+}
+
+TEST(Usage, BytesThatNoTerminalShouldGetAreWrittenOut) {
+  expectUsageError(faultline({"show", "no\xb3\x1b/file.ir"}), R"(no\xb3\x1b/file.ir)");
+  const std::string model = writeScratch("byte.py", "def f(x):\n    return x + \xb3\n");
+  expectUsageError(faultline({"check", model, "--input", "x=float32[3]"}),
+                   "byte.py:2:16: expected UTF-8, got byte 0xb3");
 }
 
 TEST(Usage, ValuesThatCannotBeMeantAreRefused) {
@@ -139,6 +187,45 @@ TEST(Check, SaysWhatEagerThrew) {
   const Outcome& outcome = faultline({"check", model, "--input", "x=float32[2]"});
   EXPECT_EQ(outcome.code, 3);
   EXPECT_NE(outcome.out.find("run 1, forward: Dimension"), std::string::npos) << outcome.out;
+}
+
+const std::string kLookup = "def f(w, i):\n    return torch.embedding(w, i)\n";
+
+TEST(Check, SaysThatIndicesAreGivenWithValues) {
+  const std::string model = writeScratch("lookup.py", kLookup);
+  expectUsageError(faultline({"check", model, "--input", "w=float32[2,3]"}),
+                   "--input 'i=int64[3]:values=[0,1,2]'");
+  const Arguments drawn = {model, "--input", "w=float32[2,3]", "--input", "i=int64[40]"};
+  Arguments check = drawn, run = drawn;
+  check.insert(check.begin(), "check");
+  run.insert(run.begin(), "break");
+  run.push_back("--exec");
+  EXPECT_NE(faultline(check).out.find("say which"), std::string::npos) << faultline(check).out;
+  EXPECT_NE(faultline(run).err.find("say which"), std::string::npos) << faultline(run).err;
+}
+
+TEST(Check, NamesMayBeQuoted) {
+  const std::string model = writeScratch("quoted.ir", R"(graph(%"a b" : Tensor):
+  %y : Tensor = aten::relu(%"a b")
+  return (%y)
+)");
+  EXPECT_EQ(
+      faultline({"check", model, "--lane", "engine.broken", "--input", R"("a b"=float32[3]:grad)"}).code, 0);
+  expectUsageError(faultline({"check", model}), R"(--input '"a b"=float32[4,8]')");
+}
+
+// Each lane runs the program as freshly loaded: what it appends to a constant it finds in its own later runs.
+TEST(Check, LanesDoNotShareConstants) {
+  const std::string model = writeScratch("list.ir", R"(graph(%x : Tensor):
+  %l : int[] = prim::Constant[value=[1, 2]]()
+  %i : int = prim::Constant[value=7]()
+  %m : int[] = aten::append(%l, %i)
+  %n : int = aten::len(%l)
+  %y : Tensor = aten::mul(%x, %n)
+  return (%y, %l)
+)");
+  const Outcome& outcome = faultline({"check", model, "--input", "x=float32[2]"});
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
 }
 
 TEST(Check, SaysWhenGradientsAreNoneOrThrow) {
@@ -246,6 +333,73 @@ TEST(BreakExec, CountsHooksAsEagerDoes) {
   const Outcome& run =
       faultline({"break", own_backward, "--input", "x=float32[2,3]:grad", "--every", "1", "--exec"});
   EXPECT_EQ(run.code, 0) << run.out << run.err;
+}
+
+// Its hooks are counted, and are none of the backward from the loss that was predicted.
+TEST(BreakExec, TellsBackwardsOfTheProgramApart) {
+  const std::string model = writeScratch("penalty.ir", R"(graph(%x : Tensor, %w : Tensor, %v : Tensor):
+  %n : NoneType = prim::Constant()
+  %t : bool = prim::Constant[value=1]()
+  %a : Tensor = aten::mul(%x, %w)
+  %b : Tensor = aten::sin(%a)
+  %c : Tensor = aten::mul(%b, %v)
+  %s : Tensor = aten::sum(%c, %n)
+   = aten::backward(%s, %n, %t, %t)
+  return (%s)
+)");
+  const Outcome& run = faultline({"break", model, "--input", "x=float32[3]", "--input", "w=float32[3]:grad",
+                                  "--input", "v=float32[3]:grad", "--after", "sin", "--exec"});
+  EXPECT_EQ(run.code, 0) << run.out << run.err;
+  EXPECT_EQ(run.out.find("NOT as predicted"), std::string::npos) << run.out;
+  EXPECT_EQ(run.out.find("200%"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("Not among these: 2 calls in backwards"), std::string::npos) << run.out;
+}
+
+TEST(BreakExec, PartsOfInputsAreOfNoPiece) {
+  const std::string model = writeScratch("pair.ir", R"(graph(%t : (Tensor, Tensor), %w : Tensor):
+  %a : Tensor, %b : Tensor = prim::TupleUnpack(%t)
+  %c : Tensor = aten::sin(%a)
+  %d : Tensor = aten::mul(%c, %b)
+  %e : Tensor = aten::mul(%d, %w)
+  return (%e)
+)");
+  const Outcome& run = faultline({"break", model, "--input", "t=(float32[3]:grad, float32[3]:grad)",
+                                  "--input", "w=float32[3]:grad", "--every", "1", "--exec"});
+  EXPECT_EQ(run.code, 0) << run.out << run.err;
+  EXPECT_EQ(run.out.find("NOT as predicted"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("t[1]: of no piece in the plan"), std::string::npos) << run.out;
+}
+
+// The first piece has a gradient of its own, so that it runs backward, and gives w on.
+TEST(BreakExec, WhatIsHandedOnIsNotPredictedFalsely) {
+  const std::string model =
+      writeScratch("given_on.py",
+                   "# param w: float32[4,4]:grad seed=1\n"
+                   "# param u: float32[4,4]:grad seed=2\n"
+                   "# param z: float32[4,4]:grad seed=3\n"
+                   "def f(x, w, u, z):\n"
+                   "    a = torch.mm(x, z)\n    v = w.contiguous()\n    y = torch.sin(a)\n"
+                   "    return torch.mm(y, v)\n");
+  const Outcome& run = faultline({"break", model, "--input", "x=float32[4,4]", "--after", "sin", "--exec"});
+  EXPECT_EQ(run.code, 0) << run.out << run.err;
+  EXPECT_EQ(run.out.find("NOT as predicted"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("w: an op of an earlier piece hands it on"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("No gradient came to u"), std::string::npos) << run.out;
+}
+
+TEST(BreakExec, WhatTheProgramPrintsIsNotOnStdout) {
+  const std::string model =
+      writeScratch("prints.py", "def f(x):\n    print('said by the program')\n    return x.sin().cos()\n");
+  const auto run = [&](Arguments more) {
+    more.insert(more.begin(), {"break", model, "--input", "x=float32[3]:grad", "--every", "1", "--exec"});
+    return faultline(more);
+  };
+  for (const Arguments& more : {Arguments{"--json", "-"}, Arguments{"--timeline", "-"}}) {
+    const Outcome outcome = run(more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_FALSE(outcome.json().empty());
+    EXPECT_NE(outcome.err.find("said by the program"), std::string::npos);
+  }
 }
 
 TEST(BreakExec, LeavesLastWordsWhenTheProgramDies) {

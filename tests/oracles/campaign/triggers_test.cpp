@@ -217,6 +217,19 @@ TEST(Trigger, RandomOps) {
   EXPECT_FALSE(holds("several_random_ops", draw + drop + "  return (%b)\n")) << "the other one is removed";
 }
 
+TEST(Trigger, NumberInATensorConstant) {
+  const std::string name = "number_in_a_tensor_constant";
+  const std::string number = "  %c : Tensor = prim::Constant[value=tensor(Double(), [0.5])]()\n";
+  const std::string row = "  %c : Tensor = prim::Constant[value=tensor(Double(1), [0.5])]()\n";
+  const std::string second = "  %a : Tensor = aten::mul(%x, %c)\n  return (%a)\n";
+  EXPECT_TRUE(holds(name, number + second));
+  EXPECT_TRUE(holds(name, number + "  %a : Tensor = aten::sub(%x, %c, %one)\n  return (%a)\n"));
+  EXPECT_FALSE(holds(name, row + second)) << "not a number";
+  EXPECT_FALSE(holds(name, number + "  %a : Tensor = aten::mul(%c, %x)\n  return (%a)\n"));
+  EXPECT_FALSE(holds(name, number + "  %a : Tensor = aten::max(%x, %c)\n  return (%a)\n"));
+  EXPECT_FALSE(holds(name, kProduct + "  return (%a)\n"));
+}
+
 TEST(Trigger, TheRest) {
   EXPECT_TRUE(holds("addmm", "  %a : Tensor = aten::addmm(%x, %x, %y, %one, %one)\n  return (%a)\n"));
   EXPECT_FALSE(holds("addmm", "  %a : Tensor = aten::mm(%x, %y)\n  return (%a)\n"));

@@ -54,7 +54,10 @@ TEST(Crash, WordsFitASignature) {
 TEST(Death, SaysWhatKilledTheWorker) {
   EXPECT_EQ(describeDeath(EndReason::Deadline, SIGKILL, recordOf({}, 0), "").kind, FailureKind::timeout);
   EXPECT_EQ(describeDeath(EndReason::Memory, SIGKILL, recordOf({}, 0), "").kind, FailureKind::oom);
-  EXPECT_EQ(describeDeath(EndReason::Itself, SIGKILL, recordOf({}, 0), "").kind, FailureKind::oom);
+  const Death killed = describeDeath(EndReason::Itself, SIGKILL, recordOf({}, 0), "");
+  EXPECT_EQ(killed.kind, FailureKind::oom);
+  EXPECT_EQ(killed.message,
+            "the process was killed (SIGKILL), perhaps out of memory, in lane stock, run 2, forward");
   EXPECT_EQ(describeDeath(EndReason::Protocol, 0, recordOf({}, 0), "").detail, "protocol");
   const Death exited = describeDeath(EndReason::Itself, 3 << 8, recordOf({}, 0), "first\nlast words\n\n");
   EXPECT_EQ(exited.kind, FailureKind::crash);
