@@ -61,7 +61,7 @@ Result<ExitCode> runBreak(const BreakFlags& flags) {
   const double seconds = flags.case_timeout.value_or(kSeconds);
   const auto runsOnlySoLong = [&] {
     deadline.emplace(seconds, fmt::format("faultline break: the program did not end within {:g} s; "
-                                          "--case-timeout gives it longer\n",
+                                          "--case-timeout gives it longer",
                                           seconds));
   };
   runsOnlySoLong();
@@ -84,7 +84,7 @@ Result<ExitCode> runBreak(const BreakFlags& flags) {
     compiled = std::move(*made);
   }
   if (flags.exec) {
-    leaveLastWords("`faultline check` runs programs in workers, which may die.");
+    leaveLastWords("`faultline check` runs programs in workers, which may die");
     runsOnlySoLong();
     auto done = runBroken(*compiled, *plan, prepared->graph, *loaded);
     if (!done) return tl::make_unexpected(done.error());

@@ -29,7 +29,7 @@ using Scratch = std::unique_ptr<FILE, int (*)(FILE*)>;
 bool runDot(FILE* in, FILE* out, double seconds) {
   const Deadline deadline(
       seconds, fmt::format("faultline break: --svg: Graphviz' dot did not end within {:g} s; --case-timeout "
-                           "gives it longer, --dot writes the text without it\n",
+                           "gives it longer, --dot writes the text without it",
                            seconds));
   const pid_t parent = getpid();
   const pid_t child = fork();

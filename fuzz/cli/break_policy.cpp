@@ -56,7 +56,8 @@ Result<BreakPolicy> measured(const BreakPolicy& policy, const Case& c, const Pre
     if (!value) return tl::make_unexpected(value.error());
     inputs.push_back(*value);
   }
-  const auto times = measureOps(*prepared.graph, inputs);
+  // A program may write into its constants, and what is compiled later finds them as they were.
+  const auto times = measureOps(*cloneGraph(*prepared.graph), inputs);
   if (!times) return tl::make_unexpected(times.error());
   return BreakPolicy::balancedByTime(policy.count(), *times);
 }

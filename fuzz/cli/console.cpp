@@ -72,10 +72,12 @@ void complain(std::string_view text) {
   std::fflush(stderr);
 }
 
-void complainOf(std::string_view sentence) {
+std::string asComplaint(std::string_view sentence) {
   const std::string clean = withoutControls(sentence);
-  complain((isatty(STDERR_FILENO) != 0 ? wrap(clean, kWidth, 2) : clean) + "\n");
+  return (isatty(STDERR_FILENO) != 0 ? wrap(clean, kWidth, 2) : clean) + "\n";
 }
+
+void complainOf(std::string_view sentence) { complain(asComplaint(sentence)); }
 
 ProgressLine::ProgressLine() {
   const char* ci = std::getenv("CI");

@@ -29,6 +29,7 @@ void complain(std::string_view text);
 // What went wrong, in a sentence: one line for programs, wrapped on a terminal; bytes that no terminal should
 // get are written as \xNN.
 void complainOf(std::string_view sentence);
+std::string asComplaint(std::string_view sentence);  // the same as text, for those who may not make it then
 
 // One line on stderr that is overwritten; nothing at all where stderr is no terminal or CI is set.
 class ProgressLine {

@@ -6,6 +6,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "fuzz/cli/console.h"
 #include "fuzz/cli/exit_code.h"
 
 namespace faultline::cli {
@@ -31,8 +32,8 @@ void setAlarm(double seconds) {
 
 }  // namespace
 
-Deadline::Deadline(double seconds, std::string words) {
-  deadline_words = std::move(words);
+Deadline::Deadline(double seconds, const std::string& sentence) {
+  deadline_words = asComplaint(sentence);
   std::signal(SIGALRM, onDeadline);
   setAlarm(seconds);
 }

@@ -4,11 +4,11 @@
 
 namespace faultline::cli {
 
-// While it lives: after `seconds` the process says `words` on stderr and exits with ExitCode::Usage, whatever
-// it is doing. One at a time.
+// While it lives: after `seconds` the process says `sentence` on stderr and exits with ExitCode::Usage,
+// whatever it is doing. One at a time.
 class Deadline {
  public:
-  Deadline(double seconds, std::string words);
+  Deadline(double seconds, const std::string& sentence);
   ~Deadline();
   Deadline(const Deadline&) = delete;
   Deadline& operator=(const Deadline&) = delete;

@@ -75,6 +75,20 @@ TEST(Fuzz, SaysFirstThatSeedsComeOnTop) {
   EXPECT_THAT(first, testing::ContainsRegex("^seed 1, torch [^;]*; [0-9]+ cases? from corpus/seeds"));
 }
 
+TEST(Fuzz, ReachesEveryReasonForRefusingACut) {
+  const Outcome& outcome = faultline({"fuzz", "--cases", "400", "--seed", "1", "--no-seeds", "-j", "1",
+                                      "--lane", "engine.broken", "--oracle", "hook_order", "--json", "-"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Json shares = outcome.json().at("shares");
+  for (const char* code : {
+#define FAULTLINE_BREAK(code, sentence) #code,
+#include "engine/graph_break/breaks.def"
+#undef FAULTLINE_BREAK
+       }) {
+    EXPECT_GT(shares.at(std::string("refused:") + code).get<double>(), 0) << code;
+  }
+}
+
 TEST(Fuzz, APluginThatRegistersNothingIsRefused) {
   expectUsageError(faultline({"fuzz", "--cases", "1", "--plugin", "libm.so.6"}),
                    "--plugin libm.so.6: registers no lane");
