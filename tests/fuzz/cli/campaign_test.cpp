@@ -101,6 +101,18 @@ TEST(Fuzz, CtrlCLeavesASummaryAndExits130) {
   EXPECT_NE(outcome.out.find("interrupted by signal 2"), std::string::npos) << outcome.out;
 }
 
+TEST(Check, CtrlCIsSaidAndNotTakenForAProgramWithoutGradients) {
+  const std::string model = writeScratch("goes_on.py",
+                                         "def forward(x):\n"
+                                         "    while bool(x.sum() == x.sum()):\n"
+                                         "        x = x * 1\n"
+                                         "    return x\n");
+  const Outcome outcome = startFaultline({"check", model, "--input", "x=float32[2]", "-j", "1"}, SIGINT);
+  EXPECT_EQ(outcome.code, 130) << outcome.out << outcome.err;
+  EXPECT_NE(outcome.out.find("Interrupted by signal 2"), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find("No gradient was compared"), std::string::npos) << outcome.out;
+}
+
 TEST(Check, ReportsPerLaneAndOracleWhatWasCompared) {
   const Outcome& outcome = faultline({"check", "corpus/examples/mlp4.py", "--input", "x=float32[16,8]"});
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;

@@ -80,10 +80,15 @@ struct Outcome {
 
 using Arguments = std::vector<std::string>;
 
+inline bool hasChildren(pid_t process) {
+  const std::string number = std::to_string(process);
+  return !readWhole("/proc/" + number + "/task/" + number + "/children").empty();
+}
+
 // Started in the root of the repository, without a terminal. `signal` is sent a second after the first
-// output, which says that the program is up.
-inline Outcome startFaultline(Arguments arguments, int signal = 0) {
-  const std::string out = scratchPath("stdout"), err = scratchPath("stderr");
+// output or the first worker, which say that the program is up. `terminal`: takes stderr.
+inline Outcome startFaultline(Arguments arguments, int signal = 0, const std::string& terminal = "") {
+  const std::string out = scratchPath("stdout"), err = terminal.empty() ? scratchPath("stderr") : terminal;
   std::filesystem::remove(out);
   std::string program = FAULTLINE_BINARY_DIR "/faultline";
   std::vector<char*> argv = {program.data()};
@@ -104,7 +109,7 @@ inline Outcome startFaultline(Arguments arguments, int signal = 0) {
     return outcome;
   }
   if (signal != 0) {
-    for (int i = 0; i < 1200 && readWhole(out).empty(); ++i)
+    for (int i = 0; i < 1200 && readWhole(out).empty() && !hasChildren(child); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     std::this_thread::sleep_for(std::chrono::seconds(1));
     kill(child, signal);
@@ -113,7 +118,7 @@ inline Outcome startFaultline(Arguments arguments, int signal = 0) {
   waitpid(child, &status, 0);
   outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   outcome.out = readWhole(out);
-  outcome.err = readWhole(err);
+  if (terminal.empty()) outcome.err = readWhole(err);
   return outcome;
 }
 

@@ -119,6 +119,26 @@ TEST(Usage, BytesThatNoTerminalShouldGetAreWrittenOut) {
                    "byte.py:2:16: expected UTF-8, got byte 0xb3");
 }
 
+TEST(Usage, SentencesAreWrappedOnATerminal) {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_GE(terminal, 0);
+  ASSERT_EQ(grantpt(terminal) + unlockpt(terminal), 0);
+  // Open all the while: what was written goes with the last one who may read it.
+  const std::string name = ptsname(terminal);
+  const int kept = open(name.c_str(), O_RDWR | O_NOCTTY);
+  const Outcome outcome = startFaultline({"check", "corpus/examples/mlp4.py"}, 0, name);
+  EXPECT_EQ(outcome.code, 2);
+  std::string said(4096, '\0');
+  said.resize(static_cast<size_t>(std::max<ssize_t>(read(terminal, said.data(), said.size()), 0)));
+  close(kept);
+  close(terminal);
+  said.erase(std::remove(said.begin(), said.end(), '\r'), said.end());
+  EXPECT_LE(widest(said), 80u) << said;
+  EXPECT_GT(linesOf(said).size(), 1u) << said;
+  EXPECT_NE(said.find("faultline check: corpus/examples/mlp4.py: nothing describes x"), std::string::npos)
+      << said;
+}
+
 TEST(Usage, ValuesThatCannotBeMeantAreRefused) {
   expectUsageError(faultline({"fuzz", "--time", "9223372036s"}), "longer than 30 years");
   expectUsageError(faultline({"fuzz", "--time", "0"}), "above zero");
