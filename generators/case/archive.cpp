@@ -220,7 +220,9 @@ void restoreNumbers(Block* block) {
     // No op takes a bool for a number.
     if (number.dim() != 0 || number.scalar_type() == at::kBool) continue;
     const torch::jit::WithInsertPoint here(node);
+    Node* tensor = node->input(1)->node();
     node->replaceInput(1, block->owningGraph()->insertConstant(number.item()));
+    if (!tensor->hasUses()) tensor->destroy();
   }
 }
 
@@ -264,7 +266,13 @@ Result<Model> lowerModule(const torch::jit::Module& module) {
   Model model;
   model.source_kind = "archive";
   model.graph = torch::jit::toGraphFunction(method->function()).graph()->copy();
-  if (auto flat = flattenCalls(*model.graph); !flat) return tl::make_unexpected(flat.error());
+  if (auto flat = flattenCalls(*model.graph); !flat) {
+    // The place is one in the source that was saved, not in the archive.
+    Error error = flat.error();
+    if (error.where) error.message += fmt::format(": line {} of its source", error.where->line);
+    error.where.reset();
+    return tl::make_unexpected(std::move(error));
+  }
   restoreNumbers(model.graph->block());
   AttributeLowering lowering(*model.graph, module);
   if (auto lowered = lowering.run(); !lowered) return tl::make_unexpected(lowered.error());

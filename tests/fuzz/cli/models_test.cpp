@@ -60,7 +60,7 @@ TEST(RefusedModels, SayWhatToWriteInstead) {
     expectUsageError(faultline({"check", "tests/data/models/" + name + ".pt", "--input", "x=float32[3,4]"}),
                      says);
   };
-  refused("autocast", "'with autocast' is an object");
+  refused("autocast", "autocast.pt: 'with autocast' is an object");
   refused("counter", "make it a buffer and write into that, as in self.steps.add_(1)");
   refused("fork", "torch.jit.fork runs 'linear', which graphs cannot hold");
 }
