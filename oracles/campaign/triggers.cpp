@@ -260,6 +260,13 @@ bool addmm(const Case& c) {
   return anyNode(facts, [](const Node* node) { return isOp(node, "aten::addmm"); });
 }
 
+bool constantWritten(const Case& c) {
+  const CaseFacts facts(c);
+  return anyNode(facts, [&](const Node* node) {
+    return node->kind() == prim::Constant && facts.isWrittenThrough(node);
+  });
+}
+
 // Before every run, optimised or not, such a constant is made the number that is in it (CanonicalizeOps), and
 // numbers do not widen a result as tensors do.
 bool numberInATensorConstant(const Case& c) {

@@ -230,6 +230,19 @@ TEST(Trigger, NumberInATensorConstant) {
   EXPECT_FALSE(holds(name, kProduct + "  return (%a)\n"));
 }
 
+TEST(Trigger, ConstantWritten) {
+  const std::string name = "constant_written";
+  const std::string row = "  %c : Tensor = prim::Constant[value=tensor(Float(2), [0.5, 1.])]()\n";
+  EXPECT_TRUE(holds(name, row + "  %a : Tensor = aten::add_(%c, %x, %one)\n  return (%a)\n"));
+  EXPECT_TRUE(holds(name, row + "  %v : Tensor = aten::detach(%c)\n  %a : Tensor = aten::relu_(%v)\n"
+                                "  return (%c)\n"));
+  EXPECT_TRUE(holds(name,
+                    "  %l : int[] = prim::Constant[value=[1]]()\n"
+                    "  %m : int[] = aten::append(%l, %one)\n  return (%x)\n"));
+  EXPECT_FALSE(holds(name, row + "  %a : Tensor = aten::add(%c, %x, %one)\n  return (%a)\n"));
+  EXPECT_FALSE(holds(name, row + "  %a : Tensor = aten::relu_(%x)\n  return (%a, %c)\n"));
+}
+
 TEST(Trigger, TheRest) {
   EXPECT_TRUE(holds("addmm", "  %a : Tensor = aten::addmm(%x, %x, %y, %one, %one)\n  return (%a)\n"));
   EXPECT_FALSE(holds("addmm", "  %a : Tensor = aten::mm(%x, %y)\n  return (%a)\n"));
