@@ -190,7 +190,12 @@ Answer Analysis::answer(int32_t step, size_t offset) const {
   for (size_t i = 1; i < flows_.size(); ++i) {
     result.fact = pool_.overlay(result.fact, flows_[i]->answer(ref.id, at), flows_[i]->fields());
   }
-  if (operand.feed >= 0) result.fact = withClone(result.fact, operand, step, result.clone);
+  const bool may_have_clone = operand.feed >= 0 || program_.step(step).kind == StepKind::Call;
+  if (const int32_t clone = may_have_clone ? cloneFor(step, offset) : -1; clone >= 0) {
+    const FactId evidence = result.fact;
+    result.fact = withClone(evidence, profileNodeAt(clone), ref.id, step);
+    if (result.fact != evidence) result.clone = profileNodeAt(clone).node;
+  }
   result.conditional = pool_.conditional(result.fact);
   // What came out of a join where another arm ran does not speak of the value that this arm would have given;
   // and no answer that the static type excludes is one.
@@ -201,59 +206,61 @@ Answer Analysis::answer(int32_t step, size_t offset) const {
   return result;
 }
 
-// A clone answers the uses it feeds, also when the evidence it was made from is gone. It never says more than
-// that.
-FactId Analysis::withClone(FactId fact, const ReadValue& operand, int32_t step, const Node*& clone) const {
-  const int32_t root = operand.ref.id;
-  int32_t at = operand.feed;
-  for (int hops = 0; hops < 8 && at >= 0; ++hops) {
-    const ProfileNode& read = profileNodeAt(at);
-    if (!read.marks.clone) {
-      at = objects_.operands(at)[0].feed;
-      continue;
-    }
-    if (read.literal == kNoFact || !mayAdd(pool_[fact], pool_[read.literal])) break;
-    Fact said = pool_[read.literal];
-    const bool covers = !read.marks.conditional;
-    Fact merged = pool_[fact];
-    const auto fill = [&](uint8_t fields) {
-      const Flow& flow = flowFor(static_cast<Fields>(fields));
-      if (flow.epoch(root, FlowProgram::before(at)) != flow.epoch(root, FlowProgram::before(step)))
-        keepOnly(said, kAllFields & ~fields);
-    };
-    fill(kIdentity);
-    fill(kShape);
-    fill(kGradient);
-    bool added = false;
-    auto take = [&](Cell& into, const Cell& from) {
-      if (!into.speaks() && into.state != CellState::Ended && from.known()) {
-        into = from;
-        into.covers = covers;
-        added = true;
-      }
-    };
-    take(merged.defined, said.defined);
-    take(merged.dtype, said.dtype);
-    take(merged.device, said.device);
-    take(merged.requires_grad, said.requires_grad);
-    if (!merged.rank.speaks() && merged.rank.state != CellState::Ended && said.rank.known()) {
-      take(merged.rank, said.rank);
-      merged.sizes.assign(said.sizes.size(), Cell{});
-      merged.strides.assign(said.strides.size(), Cell{});
-    }
-    if (merged.rank.known() && merged.sizes.size() == said.sizes.size()) {
-      for (size_t i = 0; i < said.sizes.size(); ++i) {
-        take(merged.sizes[i], said.sizes[i]);
-        take(merged.strides[i], said.strides[i]);
-      }
-    }
-    if (added) {
-      clone = read.node;
-      return pool_.intern(merged);
-    }
-    break;
+// The clone that answers a use, by its step: the next that feeds it; or, of an operand of a subgraph of which
+// nothing but clones looks at the matching input inside, the first of these, since they stood at the
+// operand's uses before a pass moved them in. -1: none.
+int32_t Analysis::cloneFor(int32_t step, size_t offset) const {
+  constexpr int kMostHops = 8;
+  int32_t at = objects_.operands(step)[offset].feed;
+  for (int hops = 0; hops < kMostHops && at >= 0; ++hops) {
+    if (profileNodeAt(at).marks.clone) return at;
+    at = objects_.operands(at)[0].feed;
   }
-  return fact;
+  if (at >= 0 || program_.step(step).kind != StepKind::Call) return -1;
+  const Graph& subgraph = *program_.step(step).node->g(torch::jit::attr::Subgraph);
+  int32_t first = -1;
+  for (const torch::jit::Use& use : subgraph.inputs()[offset]->uses()) {
+    const ProfileNode* inside = profileNode(use.user);
+    if (inside == nullptr || !inside->marks.clone || use.user->owningBlock() != subgraph.block()) return -1;
+    first = first < 0 ? inside->step : std::min(first, inside->step);
+  }
+  return first;
+}
+
+// A clone answers also when the evidence it was made from is gone. It never says more than that.
+FactId Analysis::withClone(FactId fact, const ProfileNode& clone, int32_t root, int32_t step) const {
+  if (clone.literal == kNoFact || !mayAdd(pool_[fact], pool_[clone.literal])) return fact;
+  Fact said = pool_[clone.literal];
+  Fact merged = pool_[fact];
+  for (const Fields fields : {kIdentity, kShape, kGradient}) {
+    const Flow& flow = flowFor(fields);
+    if (flow.epoch(root, FlowProgram::before(clone.step)) != flow.epoch(root, FlowProgram::before(step)))
+      keepOnly(said, kAllFields & ~fields);
+  }
+  bool added = false;
+  auto take = [&](Cell& into, const Cell& from) {
+    if (!into.speaks() && into.state != CellState::Ended && from.known()) {
+      into = from;
+      into.covers = !clone.marks.conditional;
+      added = true;
+    }
+  };
+  take(merged.defined, said.defined);
+  take(merged.dtype, said.dtype);
+  take(merged.device, said.device);
+  take(merged.requires_grad, said.requires_grad);
+  if (!merged.rank.speaks() && merged.rank.state != CellState::Ended && said.rank.known()) {
+    take(merged.rank, said.rank);
+    merged.sizes.assign(said.sizes.size(), Cell{});
+    merged.strides.assign(said.strides.size(), Cell{});
+  }
+  if (merged.rank.known() && merged.sizes.size() == said.sizes.size()) {
+    for (size_t i = 0; i < said.sizes.size(); ++i) {
+      take(merged.sizes[i], said.sizes[i]);
+      take(merged.strides[i], said.strides[i]);
+    }
+  }
+  return added ? pool_.intern(merged) : fact;
 }
 
 const c10::TensorTypePtr& Analysis::typeOf(FactId fact) const {

@@ -13,7 +13,7 @@ namespace faultline::profile {
 struct Answer {
   FactId fact = kNoFact;
   bool conditional = false;
-  const Node* clone = nullptr;  // a clone that feeds the use and adds what evidence does not say any more
+  const Node* clone = nullptr;  // a clone that adds what evidence does not say any more
 };
 
 // A profile node of the program, read once.
@@ -59,7 +59,8 @@ class Analysis {
   void findDead();
   void buildFlows();
   std::vector<int32_t> writesFor(uint8_t fields) const;
-  FactId withClone(FactId fact, const ReadValue& operand, int32_t step, const Node*& clone) const;
+  int32_t cloneFor(int32_t step, size_t offset) const;
+  FactId withClone(FactId fact, const ProfileNode& clone, int32_t root, int32_t step) const;
 
   FlowProgram program_;
   mutable Reasons reasons_;

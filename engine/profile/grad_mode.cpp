@@ -59,6 +59,7 @@ GradModes::GradModes(const FlowProgram& program, GradMode caller) : caller_(call
 
 // The mode that a bool stands for: a constant, or a mode that was saved earlier.
 GradMode GradModes::modeNamedBy(const FlowProgram& program, const Value* flag) const {
+  flag = program.behindBoundaries(flag);
   if (auto constant = torch::jit::constant_as<bool>(const_cast<Value*>(flag))) {
     return *constant ? GradMode::On : GradMode::Off;
   }
@@ -73,7 +74,7 @@ GradMode GradModes::modeNamedBy(const FlowProgram& program, const Value* flag) c
       saved = use.user->input(1);
     }
     if (saved == nullptr) return GradMode::Unknown;
-    maker = saved->node();
+    maker = program.behindBoundaries(saved)->node();
   }
   if (maker->kind() != isGradEnabled()) return GradMode::Unknown;
   const int32_t step = program.stepOf(maker);

@@ -181,13 +181,16 @@ void ObjectBuilder::visit(int32_t index) {
     case StepKind::Call: {
       const Graph& subgraph = *step.node->g(attr::Subgraph);
       for (size_t i = 0; i < step.node->inputs().size(); ++i)
-        bind(subgraph.inputs()[i], get(step.node->input(i)));
+        bind(subgraph.inputs()[i], read(index, i).ref, read(index, i).feed);
       break;
     }
     case StepKind::CallEnd: {
       const Graph& subgraph = *step.node->g(attr::Subgraph);
-      for (size_t i = 0; i < step.node->outputs().size(); ++i)
-        bind(step.node->output(i), get(subgraph.outputs()[i]));
+      // A clone that a pass took along speaks on outside, of the same object.
+      for (size_t i = 0; i < step.node->outputs().size(); ++i) {
+        const ReadValue inside = objects_.operand(subgraph.outputs()[i]);
+        bind(step.node->output(i), inside.ref, inside.feed);
+      }
       break;
     }
     case StepKind::Open:

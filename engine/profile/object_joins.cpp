@@ -83,7 +83,7 @@ Ref ObjectBuilder::ifResult(const std::vector<Ref>& refs, const std::vector<int3
 
 // A body that returns what it was given, however it looked at it or wrote it, carries one object through.
 bool ObjectBuilder::carriedUnchanged(const Value* returned, const Value* param) {
-  while (returned != param) {
+  while ((returned = program_.behindBoundaries(returned)) != param) {
     const Node* node = returned->node();
     if (isTransparent(node) || node->kind() == prim::unchecked_cast) {
       returned = node->input(returned->offset());

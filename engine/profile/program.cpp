@@ -66,7 +66,7 @@ bool FlowProgram::build(const Graph& graph) {
   steps_.clear();
   controls_.clear();
   changes_grad_mode_ = false;
-  std::unordered_set<const Graph*> entered = {&graph};
+  callers_ = {{&graph, nullptr}};
   auto emit = [&](StepKind kind, const Node* node, const Block* place, int32_t control, int32_t match = -1) {
     steps_.push_back({kind, false, false, false, node, place, control, match});
     return static_cast<int32_t>(steps_.size()) - 1;
@@ -94,7 +94,7 @@ bool FlowProgram::build(const Graph& graph) {
         stack.push_back(frameFor(node->blocks()[0], inner, open, 0, false));
       } else if (runsSubgraphInPlace(node) && !isShared(node->g(attr::Subgraph).get())) {
         const Graph* subgraph = node->g(attr::Subgraph).get();
-        if (!entered.insert(subgraph).second) {
+        if (!callers_.emplace(subgraph, node).second) {
           shared_.insert(subgraph);
           return false;
         }
@@ -141,6 +141,23 @@ bool FlowProgram::build(const Graph& graph) {
     if (readsOperands(steps_[i].kind)) step_of_.set(steps_[i].node, static_cast<int32_t>(i));
   }
   return true;
+}
+
+const Value* FlowProgram::behindBoundaries(const Value* value) const {
+  while (true) {
+    const Node* maker = value->node();
+    if (maker->kind() == prim::Param) {
+      const Graph* graph = maker->owningGraph();
+      const auto caller = callers_.find(graph);
+      const bool of_block = maker->owningBlock() != graph->block();
+      if (of_block || caller == callers_.end() || caller->second == nullptr) return value;
+      value = caller->second->input(value->offset());
+    } else if (runsSubgraphInPlace(maker) && !isShared(maker->g(attr::Subgraph).get())) {
+      value = maker->g(attr::Subgraph)->outputs()[value->offset()];
+    } else {
+      return value;
+    }
+  }
 }
 
 int32_t FlowProgram::stepOf(const Node* node) const {

@@ -93,6 +93,9 @@ class FlowProgram {
   // Is there a node that may leave another grad mode than it found?
   bool changesGradMode() const { return changes_grad_mode_; }
   bool isShared(const Graph* subgraph) const { return shared_.count(subgraph) != 0; }
+  // The value that `value` certainly is on the other side of subgraph boundaries, as far out or in as it was
+  // made; itself where that is here.
+  const Value* behindBoundaries(const Value* value) const;
 
  private:
   bool build(const Graph& graph);
@@ -101,6 +104,8 @@ class FlowProgram {
   std::vector<Control> controls_;
   bool changes_grad_mode_ = false;
   PointerMap<Node, int32_t> step_of_;
+  std::unordered_map<const Graph*, const Node*>
+      callers_;                              // of subgraphs that are entered; the graph's: nullptr
   std::unordered_set<const Graph*> shared_;  // subgraphs on two nodes: not entered
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,8 +53,11 @@ struct PassRow {
   std::string example;                            // of the worst that was seen; of an error, what it said
 };
 
-// Generated programs, each run once under the recorder; some of the nodes are left out, so that there is
-// something to propagate. Programs that throw make no sample. The same seed gives the same samples.
+// The case's first run under the recorder; some of the nodes are left out, so that there is something to
+// propagate. Programs that throw make no sample. The same case gives the same sample.
+std::optional<ProfiledSample> sampleOfCase(const Case& c);
+
+// Of generated programs. The same seed gives the same samples.
 std::vector<ProfiledSample> generatedSamples(uint64_t seed, uint64_t cases);
 
 // Refuses (Invalid) a graph that has findings even when propagated. `graph` is copied, but for the counter of

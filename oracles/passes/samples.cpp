@@ -12,7 +12,6 @@
 #include "oracles/passes/sample_run.h"
 
 namespace faultline {
-namespace {
 
 std::optional<ProfiledSample> sampleOfCase(const Case& c) {
   if (c.runs.empty()) return std::nullopt;
@@ -26,8 +25,6 @@ std::optional<ProfiledSample> sampleOfCase(const Case& c) {
   if (!findProfileViolations(*graph).empty()) return std::nullopt;
   return ProfiledSample{graph, std::make_shared<const Case>(cloneCase(c))};
 }
-
-}  // namespace
 
 bool runSample(const Recorder& recorder, const Case& c) {
   const CaseRun& run = c.runs[0];

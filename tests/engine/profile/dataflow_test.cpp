@@ -623,6 +623,45 @@ graph(%v : Tensor):
   EXPECT_EQ(gradient(lookup(graph, "aten::tan")), "0");
 }
 
+// As CreateFunctionalGraphs leaves it.
+TEST(Modes, SavedInsideOfASubgraph) {
+  auto graph = graphOf(R"(
+graph(%v : Tensor):
+  %was : bool = prim::FunctionalGraph_0()
+  %a : Tensor = aten::sin(%v)
+  aten::set_grad_enabled(%was)
+  %q : Tensor = prim::profile[ZERO](%a)
+  %e : Tensor = aten::tan(%q)
+  return (%e)
+with prim::FunctionalGraph_0 = graph():
+  %f : bool = prim::Constant[value=0]()
+  %saved : bool = aten::is_grad_enabled()
+  aten::set_grad_enabled(%f)
+  return (%saved)
+)");
+  EXPECT_EQ(gradient(lookup(graph, "aten::tan")), "0");
+}
+
+TEST(Loops, CarriedThroughASubgraphUnchanged) {
+  auto graph = graphOf(R"(
+graph(%v : Tensor, %n : int):
+  %t : bool = prim::Constant[value=1]()
+  %p : Tensor = prim::profile[ONE](%v)
+  %r : Tensor = prim::Loop(%n, %t, %p)
+    block0(%i : int, %c : Tensor):
+      %k : Tensor = prim::FunctionalGraph_0(%c)
+      -> (%t, %k)
+  %e : Tensor = aten::tan(%r)
+  return (%e)
+with prim::FunctionalGraph_0 = graph(%a : Tensor):
+  %s : Tensor = aten::sin(%a)
+  return (%a)
+)");
+  const ProfileLookup answer = lookup(graph, "aten::tan");
+  EXPECT_EQ(answer.state, ProfileState::Concrete);
+  EXPECT_FALSE(answer.conditional);
+}
+
 TEST(Modes, UncertainAfterAnIfThatSetsThem) {
   auto graph = graphOf(R"(
 graph(%v : Tensor, %c : bool):
@@ -677,6 +716,65 @@ graph(%v : Tensor, %c : bool):
   EXPECT_EQ(ProfileIndex(*graph).lookup(test::useBy(*graph, "aten::sin")).state, ProfileState::Unknown);
   EXPECT_EQ(ProfileIndex(*graph).lookup(test::useBy(*graph, "aten::cos")).state, ProfileState::Concrete);
   EXPECT_EQ(ProfileIndex(*graph).lookup(test::useBy(*graph, "aten::tan")).state, ProfileState::Concrete);
+}
+
+// As subgraph creation leaves them: a pass took a clone along, and what it fed before is on the other side.
+TEST(Clones, SpeakOnAcrossTheBoundaryOfASubgraph) {
+  auto graph = graphOf(R"(
+graph(%x : Tensor, %y : Tensor):
+  %i : Tensor = prim::profile[ONE, faultline_clone=1](%y)
+  %r : Tensor, %k : Tensor = prim::DifferentiableGraph_0(%x, %i)
+  %e : Tensor = aten::tan(%r)
+  %t : Tensor = aten::t_(%k)
+  %f : Tensor = aten::cos(%k)
+  return (%e, %f)
+with prim::DifferentiableGraph_0 = graph(%a : Tensor, %b : Tensor):
+  %s : Tensor = aten::sin(%a)
+  %c : Tensor = prim::profile[ONE, faultline_clone=1](%s)
+  %n : Tensor = aten::neg(%s)
+  %u : Tensor = aten::exp(%b)
+  %g : Tensor = prim::FunctionalGraph_0(%a)
+  return (%c, %g)
+with prim::FunctionalGraph_0 = graph(%a : Tensor):
+  %h : Tensor = aten::abs(%a)
+  %d : Tensor = prim::profile[ONE, faultline_clone=1, faultline_conditional=1](%h)
+  return (%d)
+)");
+  EXPECT_EQ(lookup(graph, "aten::tan").state, ProfileState::Concrete);
+  EXPECT_FALSE(lookup(graph, "aten::tan").conditional);
+  EXPECT_EQ(lookup(graph, "aten::exp").state, ProfileState::Concrete);
+  EXPECT_EQ(lookup(graph, "aten::t_").state, ProfileState::Concrete);
+  EXPECT_TRUE(lookup(graph, "aten::t_").conditional);
+  // A write ends what a clone said too; and one is no evidence, neither of its own value nor of another.
+  EXPECT_EQ(lookup(graph, "aten::cos").dtype.value, at::kFloat);
+  EXPECT_EQ(sizes(lookup(graph, "aten::cos")), "");
+  EXPECT_EQ(lookup(graph, "aten::neg").state, ProfileState::Unknown);
+  EXPECT_EQ(lookup(graph, "aten::abs").state, ProfileState::Unknown);
+}
+
+// An operand that only clones look at inside: they stood at its uses before these went in. Where something
+// else looks too, an answer outside would give it one that it did not have.
+TEST(Clones, SpeakForTheOperandOfASubgraph) {
+  auto graph = graphOf(R"(
+graph(%x : Tensor, %y : Tensor, %z : Tensor):
+  %r : Tensor = prim::DifferentiableGraph_0(%x, %y, %z)
+  %e : Tensor = aten::tan(%x)
+  return (%r, %e)
+with prim::DifferentiableGraph_0 = graph(%a : Tensor, %b : Tensor, %w : Tensor):
+  %c : Tensor = prim::profile[ONE, faultline_clone=1](%a)
+  %s : Tensor = aten::sin(%c)
+  %d : Tensor = prim::profile[ONE, faultline_clone=1](%b)
+  %n : Tensor = aten::neg(%b)
+  %t : Tensor = aten::t_(%w)
+  %f : Tensor = prim::profile[ONE, faultline_clone=1](%t)
+  %m : Tensor = aten::mul(%d, %f)
+  return (%s)
+)");
+  EXPECT_EQ(lookup(graph, "prim::DifferentiableGraph", 0, 0).state, ProfileState::Concrete);
+  EXPECT_EQ(lookup(graph, "prim::DifferentiableGraph", 0, 1).state, ProfileState::Unknown);
+  EXPECT_EQ(lookup(graph, "prim::DifferentiableGraph", 0, 2).state, ProfileState::Unknown);
+  EXPECT_EQ(lookup(graph, "aten::neg").state, ProfileState::Unknown);
+  EXPECT_EQ(lookup(graph, "aten::tan").state, ProfileState::Unknown);
 }
 
 }  // namespace
