@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <torch/csrc/jit/ir/constants.h>
@@ -107,6 +108,7 @@ class Compiler {
     }
     findLastUses(impl_->placed, impl_->steps, kept);
     findSeams(begins, ends);
+    fuse();
     impl_->registers = registers_.size();
     impl_->writes = facts_.written.anything();
     impl_->stitch = [work = work_, impl = impl_.get()] { return stitch(*work, *impl); };
@@ -124,6 +126,18 @@ class Compiler {
       result.push_back(registerOf(value));
     }
     return result;
+  }
+
+  void fuse() {
+    if (!impl_->steps.empty()) {
+      for (const auto& run : straightRuns(impl_->steps)) {
+        fuseForwards(impl_->placed, run, impl_->fused);
+      }
+      return;
+    }
+    std::vector<size_t> all(impl_->placed.size());
+    std::iota(all.begin(), all.end(), size_t{0});
+    fuseForwards(impl_->placed, all, impl_->fused);
   }
 
   void addPiece(size_t k, size_t begin, size_t end) {

@@ -73,98 +73,6 @@ compat::NodePtr watchEagerNodes(const c10::IValue& value, uint64_t since,
   return last;
 }
 
-}  // namespace
-
-compat::NodePtr CompiledGraph::Impl::runSegment(const PlacedSegment& segment,
-                                                std::vector<c10::IValue>& registers,
-                                                const std::shared_ptr<PieceRun>& run, Stack& stack,
-                                                bool& any_eager) {
-  compat::NodePtr last;
-  for (const PlacedPart& placed_part : segment.parts) {
-    stack.clear();
-    gather(registers, placed_part.inputs, stack);
-    if (auto node = placed_part.part->run(stack, run)) {
-      last = std::move(node);
-    } else {
-      any_eager = true;
-    }
-    scatter(stack, placed_part.outputs, registers);
-    drop(registers, placed_part.last_used);
-  }
-  return last;
-}
-
-void CompiledGraph::Impl::runAsWritten(const PlacedSegment& segment, std::vector<c10::IValue>& registers) {
-  Stack stack;
-  gather(registers, segment.inputs, stack);
-  torch::jit::InterpreterState(torch::jit::Code(interpretable(segment.as_written()), "piece")).run(stack);
-  scatter(stack, segment.outputs, registers);
-}
-
-compat::NodePtr CompiledGraph::Impl::runPiece(size_t k, std::vector<c10::IValue>& registers, Stack& work) {
-  const PlacedPiece& piece = placed[k];
-  const uint64_t event = timeline->begin(TimelineEvent::What::Forward, static_cast<int>(k));
-  auto piece_run = std::make_shared<PieceRun>(timeline, static_cast<int>(k), event);
-  const uint64_t first_number = at::sequence_number::peek();
-  compat::WeakNodePtr last{compat::NodePtr()};  // as LastRun::nodes
-  bool any_eager = false;
-  for (const PlacedSegment& segment : piece.segments) {
-    try {
-      if (auto node = runSegment(segment, registers, piece_run, work, any_eager)) {
-        last = compat::WeakNodePtr(node);
-      }
-    } catch (...) {
-      // Parts may stand in another order than the ops, and formulas have forwards of their own: what is
-      // thrown to the caller is what the ops as written throw, and it is thrown from a state they could have
-      // left.
-      if (!segment.as_written) {
-        throw;
-      }
-      any_eager = true;
-      runAsWritten(segment, registers);
-      ++reruns;
-    }
-    drop(registers, segment.last_used);
-  }
-  timeline->end(event);
-  compat::NodePtr last_alive = last.lock();
-  std::vector<torch::autograd::Node*> watched;
-  for (size_t i = 0; any_eager && i < piece.outputs.size(); ++i) {
-    const Register r = piece.outputs[i];
-    last_alive = watchEagerNodes(registers[r], first_number, piece_run, watched, std::move(last_alive));
-  }
-  return last_alive;
-}
-
-// Hooks of a seam fire before its producer, and that is the whole piece: a seam whose node is not the first
-// of its piece to run backward gets one that is.
-void CompiledGraph::Impl::gateSeams(size_t k, const compat::NodePtr& first,
-                                    std::vector<c10::IValue>& registers) {
-  if (!at::GradMode::is_enabled()) {
-    return;
-  }
-  std::vector<std::pair<at::Tensor, at::Tensor>> gated;
-  for (size_t s : placed[k].seams) {
-    const Seam& seam = seams[s];
-    if (seam.written || !registers[seam.at].isTensor()) {
-      continue;
-    }
-    const at::Tensor tensor = registers[seam.at].toTensor();
-    const compat::NodePtr node = tensor.defined() ? nodeOf(tensor) : compat::NodePtr();
-    if (!node || node == first) {
-      continue;
-    }
-    auto same = std::find_if(gated.begin(), gated.end(),
-                             [&](const auto& pair) { return pair.first.is_same(tensor); });
-    if (same == gated.end()) {
-      same = gated.insert(same, {tensor, behindSeamNode(tensor)});
-    }
-    registers[seam.at] = same->second;
-  }
-}
-
-namespace {
-
 // A seam's tensor without what it hangs on, as LastRun::nodes: the same for hooks, as long as its node is
 // there.
 class LooseSeam {
@@ -204,7 +112,8 @@ struct CompiledGraph::Impl::Running {
   std::shared_ptr<const std::vector<SeamHookEntry>> hooks;
   std::shared_ptr<LastRun> last = std::make_shared<LastRun>();
   std::vector<LooseSeam> loose;  // of programs that write
-  Stack work;
+  Stack work;                    // kept from part to part for its memory
+  FusedForward::Results fused;   // of pieces that come next
 
   void keep(size_t seam, const at::Tensor& tensor) {
     at::Tensor& newest = last->seams[seam];
@@ -215,11 +124,127 @@ struct CompiledGraph::Impl::Running {
   }
 };
 
+compat::NodePtr CompiledGraph::Impl::runPart(const RunnablePart& part, Running& running,
+                                             const std::shared_ptr<PieceRun>& run) {
+  if (running.fused.any()) {
+    compat::NodePtr node;
+    if (running.fused.give(part, running.work, run, node)) {
+      return node;
+    }
+    running.fused = {};
+  }
+  return part.run(running.work, run);
+}
+
+compat::NodePtr CompiledGraph::Impl::runSegment(const PlacedSegment& segment, Running& running,
+                                                const std::shared_ptr<PieceRun>& run, bool& any_eager) {
+  compat::NodePtr last;
+  for (const PlacedPart& placed_part : segment.parts) {
+    running.work.clear();
+    gather(running.values, placed_part.inputs, running.work);
+    if (auto node = runPart(*placed_part.part, running, run)) {
+      last = std::move(node);
+    } else {
+      any_eager = true;
+    }
+    scatter(running.work, placed_part.outputs, running.values);
+    drop(running.values, placed_part.last_used);
+  }
+  return last;
+}
+
+void CompiledGraph::Impl::runAsWritten(const PlacedSegment& segment, std::vector<c10::IValue>& registers) {
+  Stack stack;
+  gather(registers, segment.inputs, stack);
+  torch::jit::InterpreterState(torch::jit::Code(interpretable(segment.as_written()), "piece")).run(stack);
+  scatter(stack, segment.outputs, registers);
+}
+
+void CompiledGraph::Impl::runFusedForwardAt(size_t k, Running& running) {
+  if (running.fused.goesOnWith(k)) {
+    return;
+  }
+  running.fused = {};
+  if (auto it = fused.find(k); it != fused.end()) {
+    running.fused = it->second.run(running.values);
+  }
+}
+
+compat::NodePtr CompiledGraph::Impl::runPiece(size_t k, Running& running) {
+  const PlacedPiece& piece = placed[k];
+  std::vector<c10::IValue>& registers = running.values;
+  runFusedForwardAt(k, running);
+  const bool forward_ran = running.fused.any();
+  const uint64_t event =
+      forward_ran ? timeline->forward(static_cast<int>(k), running.fused.begin(k), running.fused.end(k))
+                  : timeline->begin(TimelineEvent::What::Forward, static_cast<int>(k));
+  auto piece_run = std::make_shared<PieceRun>(timeline, static_cast<int>(k), event);
+  const uint64_t first_number = at::sequence_number::peek();
+  compat::WeakNodePtr last{compat::NodePtr()};  // as LastRun::nodes
+  bool any_eager = false;
+  for (const PlacedSegment& segment : piece.segments) {
+    try {
+      if (auto node = runSegment(segment, running, piece_run, any_eager)) {
+        last = compat::WeakNodePtr(node);
+      }
+    } catch (...) {
+      // Parts may stand in another order than the ops, and formulas have forwards of their own: what is
+      // thrown to the caller is what the ops as written throw, and it is thrown from a state they could have
+      // left.
+      if (!segment.as_written) {
+        throw;
+      }
+      any_eager = true;
+      running.fused = {};
+      runAsWritten(segment, registers);
+      ++reruns;
+    }
+    drop(registers, segment.last_used);
+  }
+  if (!forward_ran) {
+    timeline->end(event);
+  }
+  compat::NodePtr last_alive = last.lock();
+  std::vector<torch::autograd::Node*> watched;
+  for (size_t i = 0; any_eager && i < piece.outputs.size(); ++i) {
+    const Register r = piece.outputs[i];
+    last_alive = watchEagerNodes(registers[r], first_number, piece_run, watched, std::move(last_alive));
+  }
+  return last_alive;
+}
+
+// Hooks of a seam fire before its producer, and that is the whole piece: a seam whose node is not the first
+// of its piece to run backward gets one that is.
+void CompiledGraph::Impl::gateSeams(size_t k, const compat::NodePtr& first,
+                                    std::vector<c10::IValue>& registers) {
+  if (!at::GradMode::is_enabled()) {
+    return;
+  }
+  std::vector<std::pair<at::Tensor, at::Tensor>> gated;
+  for (size_t s : placed[k].seams) {
+    const Seam& seam = seams[s];
+    if (seam.written || !registers[seam.at].isTensor()) {
+      continue;
+    }
+    const at::Tensor tensor = registers[seam.at].toTensor();
+    const compat::NodePtr node = tensor.defined() ? nodeOf(tensor) : compat::NodePtr();
+    if (!node || node == first) {
+      continue;
+    }
+    auto same = std::find_if(gated.begin(), gated.end(),
+                             [&](const auto& pair) { return pair.first.is_same(tensor); });
+    if (same == gated.end()) {
+      same = gated.insert(same, {tensor, behindSeamNode(tensor)});
+    }
+    registers[seam.at] = same->second;
+  }
+}
+
 void CompiledGraph::Impl::runPlaced(size_t k, Running& running) {
-  auto& [values, run_hooks, last, loose, work] = running;
+  std::vector<c10::IValue>& values = running.values;
   {
-    const compat::NodePtr first = runPiece(k, values, work);
-    last->nodes[k] = compat::WeakNodePtr(first);
+    const compat::NodePtr first = runPiece(k, running);
+    running.last->nodes[k] = compat::WeakNodePtr(first);
     gateSeams(k, first, values);
   }
   for (size_t s : placed[k].seams) {
@@ -228,13 +253,13 @@ void CompiledGraph::Impl::runPlaced(size_t k, Running& running) {
       continue;
     }
     if (writes && nodeOf(value.toTensor())) {
-      loose.emplace_back(s, value.toTensor());
+      running.loose.emplace_back(s, value.toTensor());
     } else {
       running.keep(s, value.toTensor());
     }
   }
-  if (run_hooks) {
-    for (const SeamHookEntry& entry : *run_hooks) {
+  if (running.hooks) {
+    for (const SeamHookEntry& entry : *running.hooks) {
       const Seam& seam = *entry.seam;
       if (seam.piece == k && values[seam.at].isTensor() && values[seam.at].toTensor().requires_grad()) {
         values[seam.at].toTensor().register_hook(

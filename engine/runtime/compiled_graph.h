@@ -7,33 +7,12 @@
 #include <thread>
 #include <unordered_map>
 
-#include "engine/runtime/runnable_part.h"
+#include "engine/runtime/fused_forward.h"
+#include "engine/runtime/placed.h"
 #include "engine/runtime/steps.h"
 #include "faultline/graph_break.h"
 
 namespace faultline {
-
-struct PlacedPart {
-  std::shared_ptr<const RunnablePart> part;
-  std::vector<Register> inputs, outputs;
-  std::vector<Register> last_used;  // of registers made in this piece: nobody reads them after this part
-};
-
-struct PlacedSegment {
-  std::vector<PlacedPart> parts;
-  std::vector<Register> inputs, outputs;
-  std::vector<Register> last_used;  // nobody reads them after this segment
-  // Makes its ops in their order, to be run again when a part throws; empty where that could be seen (writes,
-  // random numbers, prints) or would be the same.
-  std::function<std::shared_ptr<torch::jit::Graph>()> as_written;
-};
-
-struct PlacedPiece {
-  std::vector<PlacedSegment> segments;
-  std::vector<Register> outputs;
-  std::vector<Register> last_used;  // nobody reads them after this piece
-  std::vector<size_t> seams;        // that it makes, positions in Impl::seams
-};
 
 struct Seam {
   std::string name;
@@ -50,6 +29,7 @@ struct CompiledGraph::Impl {
   size_t registers = 0;  // graph inputs come first
   size_t graph_inputs = 0;
   std::vector<RunStep> steps;  // empty: the pieces, once each
+  FusedForwards fused;
   std::vector<RunValue> outputs;
   std::vector<Seam> seams;  // by name
   const Seam* findSeam(const std::string& name) const;
@@ -84,11 +64,12 @@ struct CompiledGraph::Impl {
  private:
   struct Running;
   void runPlaced(size_t k, Running& running);
-  // `stack`: to work on, kept from piece to piece for its memory.
-  compat::NodePtr runPiece(size_t k, std::vector<c10::IValue>& registers, torch::jit::Stack& stack);
+  compat::NodePtr runPiece(size_t k, Running& running);
   // `any_eager`: set where ops ran as written, and may have made nodes of their own.
-  compat::NodePtr runSegment(const PlacedSegment& segment, std::vector<c10::IValue>& registers,
-                             const std::shared_ptr<PieceRun>& run, torch::jit::Stack& stack, bool& any_eager);
+  compat::NodePtr runSegment(const PlacedSegment& segment, Running& running,
+                             const std::shared_ptr<PieceRun>& run, bool& any_eager);
+  compat::NodePtr runPart(const RunnablePart& part, Running& running, const std::shared_ptr<PieceRun>& run);
+  void runFusedForwardAt(size_t k, Running& running);
   void gateSeams(size_t k, const compat::NodePtr& first, std::vector<c10::IValue>& registers);
   void runAsWritten(const PlacedSegment& segment, std::vector<c10::IValue>& registers);
 };

@@ -1,5 +1,6 @@
 #include "engine/runtime/piece_node.h"
 
+#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
@@ -14,9 +15,7 @@ using torch::autograd::variable_list;
 using torch::jit::Stack;
 
 PartVariant::PartVariant(PieceGradient part_gradient)
-    : gradient(std::move(part_gradient)),
-      forward(gradient.forward, "piece"),
-      backward(gradient.backward, "backward") {
+    : gradient(std::move(part_gradient)), backward(gradient.backward, "backward") {
   for (size_t g = 0; g < gradient.gradient_inputs.size(); ++g) {
     all_gradients.push_back(g);
   }
@@ -44,25 +43,48 @@ PartVariant::PartVariant(PieceGradient part_gradient)
   }
 }
 
+const torch::jit::Code& PartVariant::forward() const {
+  std::call_once(forward_made_, [this] { forward_.emplace(gradient.forward, "piece"); });
+  return *forward_;
+}
+
 PieceNode::PieceNode(std::shared_ptr<const PartVariant> variant, std::shared_ptr<PieceRun> run,
                      const std::vector<size_t>& vjps, const std::vector<size_t>& gradients)
     : variant_(std::move(variant)), run_(std::move(run)), vjps_(vjps), gradients_(gradients) {}
+
+void PieceNode::expectSaved(size_t values) {
+  constexpr size_t most = 1000 / sizeof(Saved);
+  saved_.reserve((values + most - 1) / most);
+  for (; values > 0; values -= std::min(values, most)) {
+    saved_.emplace_back().reserve(std::min(values, most));
+  }
+}
+
+PieceNode::Block& PieceNode::roomForOne() {
+  if (saved_[filling_].size() == saved_[filling_].capacity()) ++filling_;
+  FAULTLINE_CHECK(filling_ < saved_.size(), "as many values are saved as were expected");
+  return saved_[filling_];
+}
 
 std::string PieceNode::name() const { return fmt::format("PieceBackward{}", run_->piece()); }
 
 void PieceNode::release_variables() {
   std::lock_guard<std::mutex> lock(mutex_);
-  for (Saved& saved : saved_) {
-    if (saved.is_tensor) {
-      saved.tensor.reset_data();
+  for (Block& block : saved_) {
+    for (Saved& saved : block) {
+      if (saved.is_tensor) {
+        saved.tensor.reset_data();
+      }
     }
   }
 }
 
 void PieceNode::unpackSaved(std::vector<c10::IValue>& onto) {
   std::lock_guard<std::mutex> lock(mutex_);
-  for (const Saved& saved : saved_) {
-    onto.push_back(saved.is_tensor ? c10::IValue(saved.tensor.unpack(getptr())) : saved.other);
+  for (const Block& block : saved_) {
+    for (const Saved& saved : block) {
+      onto.push_back(saved.is_tensor ? c10::IValue(saved.tensor.unpack(getptr())) : saved.other);
+    }
   }
 }
 
@@ -93,6 +115,7 @@ void PieceNode::attachTemporaries(std::vector<c10::IValue>& captured) {
       torch::autograd::create_gradient_edge(attached, node);
       captured[at] = std::move(attached);
     }
+    node->expectSaved(plain.size());
     for (const c10::IValue& value : plain) {
       value.isTensor() ? node->saveTensor(value.toTensor(), false) : node->saveOther(value);
     }
@@ -103,7 +126,8 @@ variable_list PieceNode::apply(variable_list&& grads) {
   run_->backwardBegins();
   const PieceGradient& gradient = variant_->gradient;
   Stack stack;
-  stack.reserve(gradient.vjp_outputs.size() + saved_.size());
+  stack.reserve(gradient.vjp_outputs.size() + gradient.captured_inputs.size() +
+                gradient.captured_outputs.size());
   stack.resize(gradient.vjp_outputs.size(), c10::IValue(at::Tensor()));
   const bool all_defined =
       std::all_of(grads.begin(), grads.end(), [](const at::Tensor& grad) { return grad.defined(); });

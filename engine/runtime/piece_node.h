@@ -1,7 +1,8 @@
 // The autograd node of a compiled part: runs prebuilt backward code on gradients and captured values.
 #pragma once
-#include <deque>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <vector>
 
 #include <torch/csrc/autograd/function.h>
@@ -14,13 +15,15 @@
 
 namespace faultline {
 
-// A differentiated part with its code, for one set of inputs that require grad. Immutable; shared by all
-// runs.
+// A differentiated part with its code, for one set of inputs that require grad. Shared by all runs.
 struct PartVariant {
   explicit PartVariant(PieceGradient gradient);
 
+  // Made when first asked for: a part that runs in a FusedForward needs none of its own.
+  const torch::jit::Code& forward() const;
+
   PieceGradient gradient;
-  torch::jit::Code forward, backward;
+  torch::jit::Code backward;
   InputMask reached;                  // by any of the part's own outputs
   std::vector<size_t> real_vjps;      // positions in gradient.vjp_outputs that are the part's own outputs
   std::vector<size_t> all_gradients;  // 0, 1, …: positions in gradient.gradient_inputs
@@ -31,6 +34,10 @@ struct PartVariant {
     std::vector<size_t> gradients;  // positions in gradient.gradient_inputs that they reach
   };
   std::vector<TemporaryClass> temporary_classes;
+
+ private:
+  mutable std::once_flag forward_made_;
+  mutable std::optional<torch::jit::Code> forward_;
 };
 
 class PieceNode : public torch::autograd::Node {
@@ -40,10 +47,12 @@ class PieceNode : public torch::autograd::Node {
   PieceNode(std::shared_ptr<const PartVariant> variant, std::shared_ptr<PieceRun> run,
             const std::vector<size_t>& vjps, const std::vector<size_t>& gradients);
 
+  // `values` come, by either function. Captured inputs, then captured outputs.
+  void expectSaved(size_t values);
   void saveTensor(const at::Tensor& tensor, bool is_output) {
-    saved_.push_back({{tensor, is_output}, {}, true});
+    roomForOne().push_back({{tensor, is_output}, {}, true});
   }
-  void saveOther(c10::IValue value) { saved_.push_back({{}, std::move(value), false}); }
+  void saveOther(c10::IValue value) { roomForOne().push_back({{}, std::move(value), false}); }
 
   std::string name() const override;
   void release_variables() override;
@@ -65,9 +74,11 @@ class PieceNode : public torch::autograd::Node {
   std::shared_ptr<PieceRun> run_;
   const std::vector<size_t>& vjps_;
   const std::vector<size_t>& gradients_;
-  // Captured inputs, then captured outputs. In small blocks: one of a kibibyte or more makes malloc tidy up
-  // all that is free, every time.
-  std::deque<Saved> saved_;
+  // In blocks: one of a kibibyte or more makes malloc tidy up all that is free, every time.
+  using Block = std::vector<Saved>;
+  Block& roomForOne();
+  std::vector<Block> saved_;
+  size_t filling_ = 0;
 };
 
 }  // namespace faultline

@@ -112,15 +112,6 @@ RunnablePart::~RunnablePart() {
   }
 }
 
-const PartVariant* RunnablePart::expectedVariant() const {
-  for (const Slot* slot = slots_; slot; slot = slot->next) {
-    if (slot->requires_grad == expected_) {
-      return slot->variant.get();
-    }
-  }
-  return nullptr;
-}
-
 std::shared_ptr<const PartVariant> RunnablePart::variantFor(const InputMask& requires_grad) const {
   auto find = [&]() -> const Slot* {
     for (const Slot* slot = slots_.load(std::memory_order_acquire); slot; slot = slot->next) {
@@ -187,28 +178,43 @@ bool RunnablePart::fitsFormulas(const Stack& inputs) const {
   return dtype && (!has_integers || c10::typeMetaToScalarType(c10::get_default_dtype()) == *dtype);
 }
 
-compat::NodePtr RunnablePart::run(Stack& stack, const std::shared_ptr<PieceRun>& piece_run) const {
-  if (compiled_ && at::GradMode::is_enabled() && autocastIsOff()) {
-    bool as_expected = true, as_known = true;
-    for (size_t i : tensor_inputs_) {
-      if (guard_ == Guard::None) break;
-      if (stack[i].isTensor() && stack[i].toTensor().requires_grad() == expected_[i]) continue;
-      as_expected = false;
-      as_known = as_known && !open_.empty() && open_[i];
+bool RunnablePart::modesFit() { return at::GradMode::is_enabled() && autocastIsOff(); }
+
+bool RunnablePart::requireGrad(const InputMask& mask, const Stack& inputs) const {
+  return std::all_of(tensor_inputs_.begin(), tensor_inputs_.end(), [&](size_t i) {
+    return inputs[i].isTensor() && inputs[i].toTensor().requires_grad() == mask[i];
+  });
+}
+
+bool RunnablePart::guardAllows(const InputMask& requires_grad) const {
+  for (size_t i = 0; guard_ == Guard::Flags && i < requires_grad.size(); ++i) {
+    if (requires_grad[i] != expected_[i] && (open_.empty() || !open_[i])) {
+      return false;
     }
-    if ((as_known || guard_ != Guard::Flags) && fitsFormulas(stack)) {
-      if (as_expected && expected_variant_) {
-        return runCompiled(expected_variant_, stack, piece_run);
-      }
-      InputMask requires_grad(stack.size(), false);
-      for (size_t i : tensor_inputs_) {
-        requires_grad[i] = stack[i].toTensor().requires_grad();
-      }
-      if (anyOf(requires_grad) && guard_ != Guard::None) {
-        if (auto variant = variantFor(requires_grad)) {
-          return runCompiled(variant, stack, piece_run);
-        }
-      }
+  }
+  return guard_ != Guard::None;
+}
+
+std::shared_ptr<const PartVariant> RunnablePart::variantThatRuns(const InputMask& requires_grad) const {
+  return compiled_ && anyOf(requires_grad) && guardAllows(requires_grad) ? variantFor(requires_grad)
+                                                                         : nullptr;
+}
+
+bool RunnablePart::runs(const InputMask& requires_grad, const Stack& inputs) const {
+  return modesFit() && requireGrad(requires_grad, inputs) && fitsFormulas(inputs);
+}
+
+compat::NodePtr RunnablePart::run(Stack& stack, const std::shared_ptr<PieceRun>& piece_run) const {
+  if (compiled_ && modesFit() && fitsFormulas(stack)) {
+    if (expected_variant_ && (guard_ == Guard::None || requireGrad(expected_, stack))) {
+      return runCompiled(expected_variant_, stack, piece_run);
+    }
+    InputMask requires_grad(stack.size(), false);
+    for (size_t i : tensor_inputs_) {
+      requires_grad[i] = stack[i].toTensor().requires_grad();
+    }
+    if (auto variant = variantThatRuns(requires_grad)) {
+      return runCompiled(variant, stack, piece_run);
     }
   }
   torch::jit::InterpreterState(plain()).run(stack);
@@ -217,12 +223,28 @@ compat::NodePtr RunnablePart::run(Stack& stack, const std::shared_ptr<PieceRun>&
 
 compat::NodePtr RunnablePart::runCompiled(const std::shared_ptr<const PartVariant>& variant, Stack& stack,
                                           const std::shared_ptr<PieceRun>& piece_run) const {
-  const PieceGradient& gradient = variant->gradient;
   const c10::SmallVector<c10::IValue, 8> inputs(stack.begin(), stack.end());
   {
     at::NoGradGuard no_grad;
-    torch::jit::InterpreterState(variant->forward).run(stack);
+    torch::jit::InterpreterState(variant->forward()).run(stack);
   }
+  return attachNode(variant, inputs, stack, piece_run);
+}
+
+compat::NodePtr RunnablePart::runAfterForward(const std::shared_ptr<const PartVariant>& variant, Stack& stack,
+                                              c10::IValue* results,
+                                              const std::shared_ptr<PieceRun>& piece_run) const {
+  const c10::SmallVector<c10::IValue, 8> inputs(std::make_move_iterator(stack.begin()),
+                                                std::make_move_iterator(stack.end()));
+  stack.assign(std::make_move_iterator(results),
+               std::make_move_iterator(results + variant->gradient.forward->outputs().size()));
+  return attachNode(variant, inputs, stack, piece_run);
+}
+
+compat::NodePtr RunnablePart::attachNode(const std::shared_ptr<const PartVariant>& variant,
+                                         c10::ArrayRef<c10::IValue> inputs, Stack& stack,
+                                         const std::shared_ptr<PieceRun>& piece_run) const {
+  const PieceGradient& gradient = variant->gradient;
   // An op that gave back its argument made no node in eager either: that output stays the input it is.
   auto inputItIs = [&](const c10::IValue& value) -> const c10::IValue* {
     if (may_pass_through_) {
@@ -286,6 +308,7 @@ compat::NodePtr RunnablePart::runCompiled(const std::shared_ptr<const PartVarian
   }
   if (any_ours) {
     size_t capture = 0;
+    node->expectSaved(gradient.captured_inputs.size() + gradient.captured_outputs.size());
     for (size_t i : gradient.captured_inputs) {
       save(*node, inputs[i], gradient.metadata_only[capture++], /*made_here=*/false);
     }

@@ -34,20 +34,40 @@ class RunnablePart {
   const InputMask& expected() const { return expected_; }
   Guard guard() const { return guard_; }
   const InputMask& open() const { return open_; }
-  const PartVariant* expectedVariant()
-      const;  // nullptr: not compiled, or nothing is expected to require grad
+  // nullptr: not compiled, or nothing is expected to require grad.
+  const PartVariant* expectedVariant() const { return expected_variant_.get(); }
 
   // Replaces the inputs on the stack by the outputs. Returns the autograd node, or nullptr where none was
   // made. Any number of threads at once.
   compat::NodePtr run(torch::jit::Stack& stack, const std::shared_ptr<PieceRun>& piece_run) const;
 
+  // What differentiated code needs of the thread.
+  static bool modesFit();
+  // An op may give back its argument: whether an output is a new tensor is known when it has run.
+  bool mayPassThrough() const { return may_pass_through_; }
+  // What `run` runs where these inputs require grad; nullptr: the ops as written. Made when first asked for.
+  std::shared_ptr<const PartVariant> variantThatRuns(const InputMask& requires_grad) const;
+  // Whether `run` would run it, if it is not nullptr.
+  bool runs(const InputMask& requires_grad, const torch::jit::Stack& inputs) const;
+  // As `run` where `variant` is what runs, and its forward has run already: what it gave is moved from
+  // `results`.
+  compat::NodePtr runAfterForward(const std::shared_ptr<const PartVariant>& variant, torch::jit::Stack& stack,
+                                  c10::IValue* results, const std::shared_ptr<PieceRun>& piece_run) const;
+
  private:
   struct Slot;
+  // Of an input that differs from what was expected.
+  bool guardAllows(const InputMask& requires_grad) const;
+  bool requireGrad(const InputMask& mask, const torch::jit::Stack& inputs) const;
   // False: something about the inputs is not what the formulas were checked for, so the ops run as written.
   bool fitsFormulas(const torch::jit::Stack& inputs) const;
   std::shared_ptr<const PartVariant> variantFor(const InputMask& requires_grad) const;
   compat::NodePtr runCompiled(const std::shared_ptr<const PartVariant>& variant, torch::jit::Stack& stack,
                               const std::shared_ptr<PieceRun>& piece_run) const;
+  // Gives the outputs on the stack their node, and drops what only it keeps.
+  compat::NodePtr attachNode(const std::shared_ptr<const PartVariant>& variant,
+                             c10::ArrayRef<c10::IValue> inputs, torch::jit::Stack& stack,
+                             const std::shared_ptr<PieceRun>& piece_run) const;
 
   const torch::jit::Code& plain() const;
 

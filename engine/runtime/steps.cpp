@@ -55,6 +55,21 @@ void runOpened(const RunStep& step, Registers& registers, const RunPiece& piece)
 
 }  // namespace
 
+std::vector<std::vector<size_t>> straightRuns(const std::vector<RunStep>& steps) {
+  std::vector<std::vector<size_t>> runs(1);
+  for (const RunStep& step : steps) {
+    if (!step.opened) {
+      runs.back().push_back(step.piece);
+      continue;
+    }
+    for (const RunArm& arm : step.arms) {
+      for (auto& inner : straightRuns(arm.steps)) runs.push_back(std::move(inner));
+    }
+    runs.emplace_back();
+  }
+  return runs;
+}
+
 void runSteps(const std::vector<RunStep>& steps, Registers& registers, const RunPiece& piece) {
   for (const RunStep& step : steps) {
     step.opened ? runOpened(step, registers, piece) : piece(step.piece);

@@ -35,6 +35,9 @@ struct RunStep {
   std::vector<Register> last_used;  // made before it: nobody reads them after it
 };
 
+// Pieces between which no condition is asked: each list runs in its order, if it runs.
+std::vector<std::vector<size_t>> straightRuns(const std::vector<RunStep>& steps);
+
 // Calls `piece(k)` for each piece as often and in the order that the program says. Throws what pieces throw.
 void runSteps(const std::vector<RunStep>& steps, std::vector<c10::IValue>& registers,
               const std::function<void(size_t)>& piece);

@@ -34,10 +34,23 @@ const char* nameOf(TimelineEvent::What what) {
 
 Timeline::Timeline() : start_ns_(nanoseconds()) {}
 
-double Timeline::now() const { return static_cast<double>(nanoseconds() - start_ns_) / 1000; }
+double Timeline::sinceStart(int64_t nanoseconds) const {
+  return static_cast<double>(nanoseconds - start_ns_) / 1000;
+}
+
+double Timeline::now() const { return sinceStart(nanoseconds()); }
 
 uint64_t Timeline::begin(TimelineEvent::What what, int piece, uint64_t forward) {
   std::lock_guard<std::mutex> lock(mutex_);
+  return add(what, piece, forward, now(), open_end);
+}
+
+uint64_t Timeline::forward(int piece, int64_t begin_ns, int64_t end_ns) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return add(TimelineEvent::What::Forward, piece, 0, sinceStart(begin_ns), sinceStart(end_ns));
+}
+
+uint64_t Timeline::add(TimelineEvent::What what, int piece, uint64_t forward, double begin, double end) {
   const int task = torch::autograd::get_current_graph_task_id();
   auto last = std::find_if(last_backwards_.begin(), last_backwards_.end(),
                            [&](const LastBegun& one) { return one.task == task; });
@@ -55,7 +68,7 @@ uint64_t Timeline::begin(TimelineEvent::What what, int piece, uint64_t forward) 
   if (what == TimelineEvent::What::Forward) {
     forward = next_seq_;
   }
-  events_.push_back({next_seq_, what, piece, {}, now(), open_end, forward});
+  events_.push_back({next_seq_, what, piece, {}, begin, end, forward});
   if (events_.size() > capacity) {
     events_.pop_front();
   }

@@ -30,6 +30,8 @@ class Timeline {
   uint64_t begin(TimelineEvent::What what, int piece, uint64_t forward = 0);
   void end(
       uint64_t seq);  // may be said again: the last one counts. Never said: it ends when the next one begins
+  // A forward that has run, between two times of std::chrono::steady_clock in nanoseconds.
+  uint64_t forward(int piece, int64_t begin_ns, int64_t end_ns);
   // Belongs to the piece whose backward began last in the same backward pass, which may run inside a hook of
   // another
   // (-1: none; outside of a pass: none since the last forward).
@@ -41,7 +43,9 @@ class Timeline {
   std::string svg() const;
 
  private:
+  double sinceStart(int64_t nanoseconds) const;
   double now() const;
+  uint64_t add(TimelineEvent::What what, int piece, uint64_t forward, double begin, double end);  // locked
   mutable std::mutex mutex_;
   std::deque<TimelineEvent> events_;
   uint64_t next_seq_ = 0;
