@@ -109,6 +109,7 @@ class Compiler {
     findLastUses(impl_->placed, impl_->steps, kept);
     findSeams(begins, ends);
     fuse();
+    makeForwards();
     impl_->registers = registers_.size();
     impl_->writes = facts_.written.anything();
     impl_->stitch = [work = work_, impl = impl_.get()] { return stitch(*work, *impl); };
@@ -138,6 +139,23 @@ class Compiler {
     std::vector<size_t> all(impl_->placed.size());
     std::iota(all.begin(), all.end(), size_t{0});
     fuseForwards(impl_->placed, all, impl_->fused);
+  }
+
+  // Of pieces that run forward by themselves.
+  void makeForwards() {
+    for (size_t k = 0; k < impl_->placed.size(); ++k) {
+      const auto behind = impl_->fused.upper_bound(k);
+      if (behind != impl_->fused.begin() && std::prev(behind)->second.has(k)) {
+        continue;
+      }
+      for (const PlacedSegment& segment : impl_->placed[k].segments) {
+        for (const PlacedPart& part : segment.parts) {
+          if (const PartVariant* variant = part.part->expectedVariant()) {
+            variant->forward();
+          }
+        }
+      }
+    }
   }
 
   void addPiece(size_t k, size_t begin, size_t end) {

@@ -53,6 +53,7 @@ class FusedForward {
   FusedForward(const std::vector<PlacedPiece>& placed, size_t first, size_t end);
   ~FusedForward();
 
+  bool has(size_t piece) const { return piece >= first_ && piece < end_; }
   // Nothing: the inputs are of a kind that has no program, or an op threw. Then each part is to run for
   // itself. Any number of threads at once.
   Results run(const std::vector<c10::IValue>& registers) const;

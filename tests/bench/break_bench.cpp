@@ -7,6 +7,7 @@
 //   growth    us_node by that of 1,000 nodes: 1 is linear
 //   ratio     median of the ratios of interleaved pairs; low, high: its 95 % interval; the bound holds for
 //   low
+//   least     what to_whole would be if pieces cost no more than autograd nodes written by hand
 #include <benchmark/benchmark.h>
 
 #include <malloc.h>
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <functional>
 #include <map>
 
 #include <torch/csrc/autograd/autograd.h>
@@ -28,6 +30,7 @@
 #include "engine/autodiff/gradient.h"
 #include "faultline/graph_break.h"
 #include "tests/bench/break_graphs.h"
+#include "tests/bench/hand_written.h"
 
 namespace faultline::bench {
 namespace {
@@ -160,6 +163,12 @@ void reportRatio(benchmark::State& state, const std::string& name, std::vector<d
   state.counters[name + "_budget"] = low / bound;
 }
 
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 struct Bounds {
   int64_t width;
   double eager, whole;
@@ -196,36 +205,38 @@ void trainMlp(benchmark::State& state) {
     for (const at::Tensor& w : mlp.weights) w.mutable_grad().reset();
     return ns;
   };
-  auto eager_step = [&] { return step([&] { return mlp.eager(); }); };
-  auto piece_step = [&] { return step([&] { return broken(pieces); }); };
-  auto whole_step = [&] { return step([&] { return broken(whole); }); };
+  constexpr size_t kSides = 5;
+  const std::function<double()> steps[kSides] = {
+      [&] { return step([&] { return mlp.eager(); }); },
+      [&] { return step([&] { return broken(pieces); }); },
+      [&] { return step([&] { return broken(whole); }); },
+      [&] { return step([&] { return handWritten(mlp, 4); }); },
+      [&] { return step([&] { return handWritten(mlp, 64); }); },
+  };
   for (int warm = 0; warm < 20; ++warm) {
-    eager_step();
-    piece_step();
-    whole_step();
+    for (const auto& side : steps) side();
   }
-  std::vector<double> to_eager, to_whole, whole_to_eager;
+  std::vector<double> to_eager, to_whole, whole_to_eager, least;
   double eager_us = 1e18;
   for (auto _ : state) {
     // Each side in turn goes first.
-    double ns[3];
-    for (size_t k = 0; k < 3; ++k) {
-      const size_t side = (to_eager.size() + k) % 3;
-      ns[side] = side == 0 ? eager_step() : side == 1 ? piece_step() : whole_step();
+    double ns[kSides];
+    for (size_t k = 0; k < kSides; ++k) {
+      const size_t side = (to_eager.size() + k) % kSides;
+      ns[side] = steps[side]();
     }
     state.SetIterationTime(ns[1] * 1e-9);
     to_eager.push_back(ns[1] / ns[0]);
     to_whole.push_back(ns[1] / ns[2]);
     whole_to_eager.push_back(ns[2] / ns[0]);
+    least.push_back((ns[2] + ns[3] - ns[4]) / ns[2]);
     eager_us = std::min(eager_us, ns[0] / 1000);
   }
   state.counters["eager_us"] = eager_us;
   reportRatio(state, "ratio", to_eager, bounds.eager);
   reportRatio(state, "to_whole", to_whole, bounds.whole);
-  std::nth_element(whole_to_eager.begin(),
-                   whole_to_eager.begin() + static_cast<std::ptrdiff_t>(whole_to_eager.size() / 2),
-                   whole_to_eager.end());
-  state.counters["whole"] = whole_to_eager[whole_to_eager.size() / 2];
+  state.counters["whole"] = median(whole_to_eager);
+  state.counters["least"] = median(least);
 }
 
 void sizes(benchmark::internal::Benchmark* benchmark) {
