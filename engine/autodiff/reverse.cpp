@@ -203,6 +203,12 @@ class Reverser {
 
   // The gradients of the step's operands; nullptr where there is none.
   std::vector<Value*> linear(const Step& step) {
+    // What it keeps is not kept for nothing: eager's node stands there too, but nobody runs it, and so nobody
+    // minds a write to what it keeps.
+    if (std::none_of(step.results.begin(), step.results.end(),
+                     [this](Value* result) { return gradients_.count(result) > 0; })) {
+      return std::vector<Value*>(step.operands.size(), nullptr);
+    }
     std::vector<Value*> incoming;
     for (Value* result : step.results) {
       incoming.push_back(of(result));

@@ -51,6 +51,21 @@ graph(%x : Tensor, %w : Tensor):
   %c : Tensor = aten::add_(%b, %w, %one)
   %d : Tensor = aten::sin(%c)
   return (%d))"},
+    // softplus is computed where its size is asked for, by a part whose backward never asks for its gradient.
+    {"WrittenAfterAnOpThatNoGradientComesTo", R"(
+graph(%x : Tensor, %w : Tensor):
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %twenty : int = prim::Constant[value=20]()
+  %a : Tensor = aten::mul(%x, %w)
+  %v : Tensor = aten::transpose(%a, %zero, %one)
+  %s : Tensor = aten::softplus(%v, %one, %twenty)
+  %q : Tensor = aten::sin(%w)
+  %e : Tensor = aten::expand_as(%q, %s)
+  %t : Tensor = aten::tanh(%e)
+  %c : Tensor = aten::relu_(%v)
+  %d : Tensor = aten::cos(%c)
+  return (%t, %d))"},
     {"ListThatGrows", R"(
 graph(%x : Tensor, %w : Tensor):
   %zero : int = prim::Constant[value=0]()
