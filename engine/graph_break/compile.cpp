@@ -309,8 +309,13 @@ class Compiler {
     for (size_t k = 0; k < ends.size(); ++k) {
       for (const Value* value : boundary(*work_, begins[k], ends[k]).outputs) {
         const std::string name = work_->valueName(value);
-        Seam seam{name, registerOf(value), k, {}, facts_.written.holds(value)};
-        if (seam.written) {
+        const bool written = facts_.written.holds(value);
+        Seam seam{name, registerOf(value), k, {}, written || !facts_.asks.empty()};
+        if (!facts_.asks.empty()) {
+          seam.refusal = fmt::format(
+              "{} may ask for the gradient of '{}' itself: nothing can stand before its piece for it",
+              facts_.asks, name);
+        } else if (written) {
           seam.refusal = fmt::format(
               "'{}' shares memory with what is written in place: a hook on it would not "
               "stand before its whole piece",

@@ -223,7 +223,7 @@ void CompiledGraph::Impl::gateSeams(size_t k, const compat::NodePtr& first,
   std::vector<std::pair<at::Tensor, at::Tensor>> gated;
   for (size_t s : placed[k].seams) {
     const Seam& seam = seams[s];
-    if (seam.written || !registers[seam.at].isTensor()) {
+    if (seam.irreplaceable || !registers[seam.at].isTensor()) {
       continue;
     }
     const at::Tensor tensor = registers[seam.at].toTensor();

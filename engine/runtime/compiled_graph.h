@@ -19,7 +19,7 @@ struct Seam {
   Register at;
   size_t piece;         // that makes it
   std::string refusal;  // why it takes no hooks; empty: it does
-  bool written;         // shares memory with what is written in place: no other object may stand for it
+  bool irreplaceable;   // no other object may stand for it
 };
 
 struct CompiledGraph::Impl {

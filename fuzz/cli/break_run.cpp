@@ -35,6 +35,8 @@ struct Parameter {
 // One side: inputs, what came out, the loss.
 struct Side {
   Stack inputs;
+  std::vector<Parameter> tensors;       // among the inputs
+  std::vector<int64_t> versions;        // of these, before the run
   std::vector<Parameter> parameters;    // leaves that require grad
   std::map<std::string, size_t> fired;  // calls of the hook of each
   std::vector<std::string> order;       // of these, in the backward from the loss
@@ -52,8 +54,10 @@ Result<Side> makeSide(const Graph& graph, const Case& c) {
     std::vector<FoundTensor> found;
     findTensors(*value, graph.inputs()[i]->debugName(), i, found, nullptr);
     for (const FoundTensor& one : found) {
-      if (one.tensor.defined() && one.tensor.requires_grad())
-        side.parameters.push_back({one.path, one.tensor});
+      if (!one.tensor.defined()) continue;
+      side.tensors.push_back({one.path, one.tensor});
+      side.versions.push_back(one.tensor._version());
+      if (one.tensor.requires_grad()) side.parameters.push_back({one.path, one.tensor});
     }
   }
   return side;
@@ -118,6 +122,15 @@ void compareSides(const Side& eager, const Side& broken, const NumericProfile& p
       result.loss.tolerance = std::max(result.loss.tolerance, granted);
     }
   }
+  for (size_t i = 0; i < eager.tensors.size(); ++i) {
+    const auto written = [i](const Side& side) {
+      return side.tensors[i].tensor._version() != side.versions[i];
+    };
+    if (!written(eager) && !written(broken)) continue;
+    const at::Tensor& t = eager.tensors[i].tensor;
+    compareTensors("input " + eager.tensors[i].name + ", which is written,", t, broken.tensors[i].tensor,
+                   toleranceFor(t.scalar_type(), profile, false), result);
+  }
   for (size_t i = 0; i < eager.parameters.size(); ++i) {
     const at::Tensor& t = eager.parameters[i].tensor;
     compareTensors("gradient of " + eager.parameters[i].name, t.grad(), broken.parameters[i].tensor.grad(),
@@ -127,8 +140,10 @@ void compareSides(const Side& eager, const Side& broken, const NumericProfile& p
   result.loss.eager = eager.loss.item<double>();
   result.loss.broken = broken.loss.item<double>();
   const double difference = std::abs(result.loss.eager - result.loss.broken);
+  const bool both_nan = std::isnan(result.loss.eager) && std::isnan(result.loss.broken);
+  // Infinities differ by NaN.
   result.loss.equal =
-      difference <= result.loss.tolerance || (std::isnan(result.loss.eager) && std::isnan(difference));
+      both_nan || result.loss.eager == result.loss.broken || difference <= result.loss.tolerance;
 }
 
 HookPromise promiseOf(const Case& c, const CompiledGraph& compiled) {

@@ -42,6 +42,21 @@ void printVerdicts(const Console& console, const CampaignSummary& summary) {
   if (!table.empty()) console.print(table.str());
 }
 
+bool holdsGrad(const InputSpec& input) {
+  return input.requires_grad || std::any_of(input.elements.begin(), input.elements.end(), holdsGrad);
+}
+
+std::string whyNoGradient(const Case& c) {
+  bool any_grad = false, any_backward = false;
+  for (const CaseRun& run : c.runs) {
+    any_grad = any_grad || std::any_of(run.inputs.begin(), run.inputs.end(), holdsGrad);
+    any_backward = any_backward || !run.backwards.empty();
+  }
+  if (!any_grad) return "nothing requires grad: --input 'NAME=float32[…]:grad' makes an input do";
+  if (!any_backward) return "no run asks for a backward: a line 'backward: all' does";
+  return "no result that was reached has one";
+}
+
 bool anyGradients(const CampaignSummary& summary) {
   const auto oracle = summary.oracles.find("gradient_equiv");
   if (oracle == summary.oracles.end()) return true;  // nobody asked
@@ -65,7 +80,7 @@ Result<ExitCode> runCheck(const CheckFlags& flags) {
   hooked.hooks = true;
   auto c = loadModelFile(flags.model, flags.inputs, hooked);
   if (!c) return tl::make_unexpected(c.error());
-  const std::string hint = hintAtValues(*c);
+  const std::string hint = hintAtValues(*c), why_no_gradient = whyNoGradient(*c);
   options.cases.push_back({flags.model, std::move(*c)});
   options.out_dir = flags.out;
   options.ignore_known = flags.ignore_known;
@@ -84,9 +99,7 @@ Result<ExitCode> runCheck(const CheckFlags& flags) {
       console.line(fmt::format("Interrupted by signal {}: what is missing was not looked at.",
                                outcome->interrupted_by));
     } else if (!anyGradients(*outcome)) {
-      console.paragraph(
-          "No gradient was compared, for nothing requires grad: --input 'NAME=float32[…]:grad' makes an "
-          "input do.");
+      console.paragraph(fmt::format("No gradient was compared, for {}.", why_no_gradient));
     }
     printFailures(console, *outcome,
                   [&](const FailureGroup& failure) { return pasteCommand(flags, failure); });

@@ -151,7 +151,7 @@ std::vector<Json> targets() {
 const std::vector<List>& lists() {
   static const std::vector<List> all = {
       {"ops", "what generated programs are made of", {"schema"}, ops},
-      {"passes", "libtorch's passes that pass_laws can be asked about", {}, passes},
+      {"passes", "libtorch's passes, which profile --passes tries", {}, passes},
       {"oracles", "claims that cases are judged by: --oracle", {}, oracles},
       {"lanes", "ways to execute a case, and their groups: --lane", {"group"}, lanes},
       {"breaks", "reasons why a cut is refused", {}, breaks},

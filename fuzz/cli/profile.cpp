@@ -152,6 +152,8 @@ size_t countProfileNodes(const WrittenGraph& written) {
 
 Result<ExitCode> runProfile(const ProfileFlags& flags) {
   if (flags.passes) return runPassTable({flags.file, flags.cases, flags.seed, flags.json});
+  if (flags.pruning && !flags.file.empty())
+    return fail(ErrorKind::Invalid, "--pruning has programs of its own: leave out FILE");
   if (flags.pruning) return runPruningTable(flags.json);
   if (flags.cases || flags.seed) return fail(ErrorKind::Invalid, "--cases and --seed belong to --passes");
   if (flags.file.empty())

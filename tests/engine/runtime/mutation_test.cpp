@@ -51,6 +51,24 @@ graph(%x : Tensor, %w : Tensor):
   %c : Tensor = aten::add_(%b, %w, %one)
   %d : Tensor = aten::sin(%c)
   return (%d))"},
+    // By exp too, which stands in the same piece.
+    {"AsksForTheGradientOfAValueInside", R"(
+graph(%x : Tensor, %w : Tensor):
+  %none : NoneType = prim::Constant()
+  %true : bool = prim::Constant[value=1]()
+  %h : Tensor = aten::tanh(%x)
+  %k : Tensor = aten::exp(%h)
+  %z : Tensor = aten::mul(%k, %h)
+  %y : Tensor = aten::mul(%z, %w)
+  %s : Tensor = aten::sum(%y, %none)
+  %of : Tensor[] = prim::ListConstruct(%s)
+  %by : Tensor[] = prim::ListConstruct(%h)
+  %g : Tensor?[] = aten::grad(%of, %by, %none, %true, %true, %true)
+  %zero : int = prim::Constant[value=0]()
+  %first : Tensor? = aten::__getitem__(%g, %zero)
+  %d : Tensor = prim::unchecked_cast(%first)
+  %e : Tensor = aten::sin(%d)
+  return (%e, %y))"},
     // softplus is computed where its size is asked for, by a part whose backward never asks for its gradient.
     {"WrittenAfterAnOpThatNoGradientComesTo", R"(
 graph(%x : Tensor, %w : Tensor):

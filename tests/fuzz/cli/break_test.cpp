@@ -295,6 +295,29 @@ TEST(Break, AProgramThatDoesNotEndIsEnded) {
                    "did not end within 0.5 s; --case-timeout");
 }
 
+TEST(Break, AnInfiniteLossEqualsItself) {
+  const std::string path = writeScratch("infinite.py",
+                                        "def forward(x):\n"
+                                        "    return torch.relu(x) / 0.0\n");
+  const Outcome outcome =
+      faultline({"break", path, "--input", "x=float32[4]:positive", "--every", "1", "--exec"});
+  EXPECT_EQ(outcome.code, 0) << outcome.out;
+  EXPECT_NE(outcome.out.find("Loss inf, eager inf"), std::string::npos) << outcome.out;
+}
+
+TEST(Break, ComparesInputsThatAreWritten) {
+  const auto compared = [](const std::string& name, const std::string& write) {
+    const std::string path =
+        writeScratch(name, "def forward(x, y):\n    z = torch.relu(y)\n" + write + "    return z * 2.0\n");
+    const Outcome outcome = faultline(
+        {"break", path, "--input", "x=float32[5,5]", "--input", "y=float32[3]", "--every", "1", "--exec"});
+    EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+    return outcome.out;
+  };
+  EXPECT_NE(compared("reads.py", "    z = z + x.sum()\n").find(" 3 numbers compared"), std::string::npos);
+  EXPECT_NE(compared("writes.py", "    x.add_(1.0)\n").find(" 28 numbers compared"), std::string::npos);
+}
+
 TEST(Break, AWrongDtypeIsSaidBeforeWhatFollowsFromIt) {
   const std::string path = writeScratch("dtype.py",
                                         "# param w: flaot32[4,4]\n"
