@@ -88,6 +88,19 @@ def f(x, w, v, c: bool, n: int, l: List[Tensor]):
     return s
 )",
      true, true},
+    {"Loop, cold", "the same in a loop that the profiled run left at once", R"(
+def f(x, w, v, c: bool, n: int, l: List[Tensor]):
+    rounds = 0
+    if c:
+        rounds = n
+    s = torch.mm(x, w)
+    for i in range(rounds):
+        a = torch.tanh(torch.mm(x, s))
+        b = torch.sigmoid(torch.mm(a, v))
+        s = torch.relu(torch.mul(b, x))
+    return s
+)",
+     false, true},
     {"list", "a list of tensors of which one requires grad", R"(
 def f(x, w, v, c: bool, n: int, l: List[Tensor]):
     p = torch.cat(l, 0)
@@ -107,7 +120,21 @@ def f(x, w, v, c: bool, n: int, l: List[Tensor]):
     e = torch.sigmoid(torch.mm(d, v))
     return torch.tanh(torch.mul(e, p))
 )",
-     true, true}};
+     true, true},
+    {"multi-use, cold",
+     "tensors that ops read before an If and in the arm that the profiled run did not take",
+     R"(
+def f(x, w, v, c: bool, n: int, l: List[Tensor]):
+    p = torch.tanh(x)
+    a = torch.tanh(torch.mm(p, w))
+    y = torch.sigmoid(torch.mm(a, v))
+    if c:
+        d = torch.relu(torch.mul(y, p))
+        e = torch.sigmoid(torch.mm(d, v))
+        y = torch.tanh(torch.mul(e, p))
+    return y
+)",
+     false, true}};
 
 Stack inputsOf(bool flag) {
   const auto ones = [](double value) { return at::full({3, 3}, value); };
