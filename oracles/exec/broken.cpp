@@ -30,8 +30,10 @@ class BackwardBeginnings {
         executions_.emplace(event.seq, static_cast<int>(executed_.size()));
         executed_.push_back(event.piece);
       } else if (event.what == TimelineEvent::What::Backward) {
-        const auto of = executions_.find(event.forward);
-        pieces.push_back({event.piece, of == executions_.end() ? -1 : of->second});
+        // A constant that a program wrote may lead on to nodes of an earlier run: they keep another order.
+        if (const auto of = executions_.find(event.forward); of != executions_.end()) {
+          pieces.push_back({event.piece, of->second});
+        }
       }
     }
     return pieces;
