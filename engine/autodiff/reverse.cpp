@@ -203,8 +203,8 @@ class Reverser {
 
   // The gradients of the step's operands; nullptr where there is none.
   std::vector<Value*> linear(const Step& step) {
-    // What it keeps is not kept for nothing: eager's node stands there too, but nobody runs it, and so nobody
-    // minds a write to what it keeps.
+    // No gradient comes to it. Eager has its node all the same, but never runs it: a write to what the node
+    // keeps must not throw, so it may not be kept here.
     if (std::none_of(step.results.begin(), step.results.end(),
                      [this](Value* result) { return gradients_.count(result) > 0; })) {
       return std::vector<Value*>(step.operands.size(), nullptr);

@@ -127,9 +127,8 @@ struct CompiledGraph::Impl::Running {
 compat::NodePtr CompiledGraph::Impl::runPart(const RunnablePart& part, Running& running,
                                              const std::shared_ptr<PieceRun>& run) {
   if (running.fused.any()) {
-    compat::NodePtr node;
-    if (running.fused.give(part, running.work, run, node)) {
-      return node;
+    if (auto node = running.fused.give(part, running.work, run)) {
+      return *node;
     }
     running.fused = {};
   }

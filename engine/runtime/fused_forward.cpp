@@ -215,17 +215,17 @@ FusedForward::Results FusedForward::run(const std::vector<c10::IValue>& register
   return ran ? std::move(results) : std::move(none);
 }
 
-bool FusedForward::Results::give(const RunnablePart& part, Stack& stack,
-                                 const std::shared_ptr<PieceRun>& piece_run, compat::NodePtr& node) {
+std::optional<compat::NodePtr> FusedForward::Results::give(const RunnablePart& part, Stack& stack,
+                                                           const std::shared_ptr<PieceRun>& piece_run) {
   const Program::Member& member = program_->members[parts_];
-  if (!part.runs(member.requires_grad, stack)) {
+  if (!part.fits(member.requires_grad, stack)) {
     made_by_->dismissed_ = true;
-    return false;
+    return std::nullopt;
   }
-  node = part.runAfterForward(member.variant, stack, values_.data() + taken_, piece_run);
+  compat::NodePtr node = part.runAfterForward(member.variant, stack, values_.data() + taken_, piece_run);
   ++parts_;
   taken_ += member.variant->gradient.forward->outputs().size();
-  return true;
+  return node;
 }
 
 }  // namespace faultline

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include <ATen/core/ivalue.h>
@@ -33,11 +34,11 @@ class FusedForward {
     // By std::chrono::steady_clock, in nanoseconds.
     int64_t begin(size_t piece) const { return times_[piece - made_by_->first_]; }
     int64_t end(size_t piece) const { return times_[piece - made_by_->first_ + 1]; }
-    // Of the next part in order: its inputs are replaced by its outputs, as RunnablePart::run does it. False:
-    // what was run does not fit them, because of a dtype that only running tells. Then it and all that follow
-    // are to run for themselves, and it is not tried again.
-    bool give(const RunnablePart& part, torch::jit::Stack& stack, const std::shared_ptr<PieceRun>& piece_run,
-              compat::NodePtr& node);
+    // Of the next part in order: its inputs are replaced by its outputs, and its node given, as
+    // RunnablePart::run does it. Nothing: what was run does not fit them, because of a dtype that only
+    // running tells. Then it and all that follow are to run for themselves, and it is not tried again.
+    std::optional<compat::NodePtr> give(const RunnablePart& part, torch::jit::Stack& stack,
+                                        const std::shared_ptr<PieceRun>& piece_run);
 
    private:
     friend class FusedForward;

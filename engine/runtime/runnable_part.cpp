@@ -200,7 +200,7 @@ std::shared_ptr<const PartVariant> RunnablePart::variantThatRuns(const InputMask
                                                                          : nullptr;
 }
 
-bool RunnablePart::runs(const InputMask& requires_grad, const Stack& inputs) const {
+bool RunnablePart::fits(const InputMask& requires_grad, const Stack& inputs) const {
   return modesFit() && requireGrad(requires_grad, inputs) && fitsFormulas(inputs);
 }
 

@@ -47,8 +47,8 @@ class RunnablePart {
   bool mayPassThrough() const { return may_pass_through_; }
   // What `run` runs where these inputs require grad; nullptr: the ops as written. Made when first asked for.
   std::shared_ptr<const PartVariant> variantThatRuns(const InputMask& requires_grad) const;
-  // Whether `run` would run it, if it is not nullptr.
-  bool runs(const InputMask& requires_grad, const torch::jit::Stack& inputs) const;
+  // Whether `run` would run that on these inputs, if it is not nullptr.
+  bool fits(const InputMask& requires_grad, const torch::jit::Stack& inputs) const;
   // As `run` where `variant` is what runs, and its forward has run already: what it gave is moved from
   // `results`.
   compat::NodePtr runAfterForward(const std::shared_ptr<const PartVariant>& variant, torch::jit::Stack& stack,

@@ -68,8 +68,9 @@ TEST(FusedForward, GivesEachPartWhatItsOwnForwardWould) {
       torch::jit::Stack stack, alone;
       for (Register at : placed.inputs) stack.push_back(registers[at]);
       alone = stack;
-      compat::NodePtr node;
-      ASSERT_TRUE(results.give(*placed.part, stack, run, node));
+      const auto given = results.give(*placed.part, stack, run);
+      ASSERT_TRUE(given);
+      const compat::NodePtr& node = *given;
       ASSERT_NE(node, nullptr);
       const compat::NodePtr other = placed.part->run(alone, run);
       EXPECT_TRUE(at::equal(stack[0].toTensor(), alone[0].toTensor()));
@@ -126,8 +127,7 @@ TEST(FusedForward, IsNotTriedAgainWhereOnlyRunningTellsThatItDoesNotFit) {
   auto results = fused.at(0).run(registers);
   ASSERT_TRUE(results.any());
   torch::jit::Stack other = {values({3, 3}, 1), registers[1]};  // another flag than was run for
-  compat::NodePtr node;
-  EXPECT_FALSE(results.give(*two.placed[0].segments[0].parts[0].part, other, nullptr, node));
+  EXPECT_FALSE(results.give(*two.placed[0].segments[0].parts[0].part, other, nullptr));
   EXPECT_EQ(other.size(), 2u);
   EXPECT_FALSE(fused.at(0).run(registers).any());
 }
@@ -159,18 +159,20 @@ graph(%x : Tensor, %w : Tensor):
   }
 }
 
-TEST(FusedForward, ForwardsOfPiecesStandInTheTimelineInTheirOrder) {
-  const auto graph = parse(R"(
-graph(%x : Tensor, %w : Tensor):
-  %a : Tensor = aten::mm(%x, %w)
+constexpr const char* two_layers = R"(
+graph(%x : Tensor, %v : Tensor, %w : Tensor):
+  %a : Tensor = aten::mm(%x, %v)
   %b : Tensor = aten::relu(%a)
   %c : Tensor = aten::mm(%b, %w)
-  return (%c))");
+  return (%c))";
+
+TEST(FusedForward, ForwardsOfPiecesStandInTheTimelineInTheirOrder) {
+  const auto graph = parse(two_layers);
   const auto compiled = compile(graph, *planBreaks(*graph, BreakPolicy::every(1)));
   ASSERT_TRUE(compiled);
   for (int run = 0; run < 2; ++run) {
     compiled->timeline().clear();
-    torch::jit::Stack stack = {values({3, 3}, 1), leaf({3, 3}, 2)};
+    torch::jit::Stack stack = {values({3, 3}, 1), leaf({3, 3}, 2), leaf({3, 3}, 3)};
     compiled->run(stack);
     const auto events = compiled->timeline().events();
     ASSERT_EQ(events.size(), 3u);
@@ -186,12 +188,7 @@ graph(%x : Tensor, %w : Tensor):
 
 // The second piece throws: what the caller sees is what the op throws, from where it stands.
 TEST(FusedForward, WhatAPieceThrowsIsThrownOnce) {
-  const auto graph = parse(R"(
-graph(%x : Tensor, %v : Tensor, %w : Tensor):
-  %a : Tensor = aten::mm(%x, %v)
-  %b : Tensor = aten::relu(%a)
-  %c : Tensor = aten::mm(%b, %w)
-  return (%c))");
+  const auto graph = parse(two_layers);
   const auto compiled = compile(graph, *planBreaks(*graph, BreakPolicy::every(2)));
   ASSERT_TRUE(compiled);
   auto inputs = [] { return torch::jit::Stack{leaf({3, 3}, 1), leaf({3, 3}, 2), leaf({4, 3}, 3)}; };

@@ -69,6 +69,22 @@ graph(%x : Tensor, %w : Tensor):
   %d : Tensor = prim::unchecked_cast(%first)
   %e : Tensor = aten::sin(%d)
   return (%e, %y))"},
+    {"KeepsTheGradientOfAValueInside", R"(
+graph(%x : Tensor, %w : Tensor):
+  %none : NoneType = prim::Constant()
+  %true : bool = prim::Constant[value=1]()
+  %false : bool = prim::Constant[value=0]()
+  %h : Tensor = aten::tanh(%x)
+  %k : Tensor = aten::exp(%h)
+  %z : Tensor = aten::mul(%k, %h)
+   = aten::retain_grad(%h)
+  %y : Tensor = aten::mul(%z, %w)
+  %s : Tensor = aten::sum(%y, %none)
+   = aten::backward(%s, %none, %true, %false)
+  %g : Tensor? = prim::grad(%h)
+  %d : Tensor = prim::unchecked_cast(%g)
+  %e : Tensor = aten::sin(%d)
+  return (%e, %y))"},
     // softplus is computed where its size is asked for, by a part whose backward never asks for its gradient.
     {"WrittenAfterAnOpThatNoGradientComesTo", R"(
 graph(%x : Tensor, %w : Tensor):
