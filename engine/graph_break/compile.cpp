@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include <fmt/format.h>
 #include <torch/csrc/jit/ir/constants.h>
@@ -11,6 +12,7 @@
 #include "engine/graph_break/savings.h"
 #include "engine/graph_break/step_order.h"
 #include "engine/graph_break/stitch.h"
+#include "engine/ir/walk.h"
 #include "engine/runtime/compiled_graph.h"
 #include "engine/runtime/part_cache.h"
 #include "engine/support/check.h"
@@ -68,6 +70,17 @@ class ExpectedGrad {
 
   std::unordered_set<const Value*> expected_;
 };
+
+// The op by which a program asks autograd for gradients of values that it makes; nullptr: none. By name:
+// which ops have a symbol of their own depends on torch's version.
+const Node* asksForGradients(const Graph& graph) {
+  static const std::set<c10::Symbol> kinds = {c10::Symbol::fromQualString("aten::grad"),
+                                              c10::Symbol::fromQualString("aten::_backward")};
+  const Node* asks = nullptr;
+  forEachNode(graph.block(),
+              [&](const Node* node) { asks = asks || !kinds.count(node->kind()) ? asks : node; });
+  return asks;
+}
 
 class Compiler {
  public:
@@ -306,15 +319,17 @@ class Compiler {
   }
 
   void findSeams(const std::vector<size_t>& begins, const std::vector<size_t>& ends) {
+    const Node* asks = asksForGradients(*work_->graph);
     for (size_t k = 0; k < ends.size(); ++k) {
       for (const Value* value : boundary(*work_, begins[k], ends[k]).outputs) {
         const std::string name = work_->valueName(value);
         const bool written = facts_.written.holds(value);
-        Seam seam{name, registerOf(value), k, {}, written || !facts_.asks.empty()};
-        if (!facts_.asks.empty()) {
+        Seam seam{name, registerOf(value), k, {}, written || asks};
+        if (asks) {
+          // Asked of another object, it would lack what comes by the ops of the piece itself.
           seam.refusal = fmt::format(
               "{} may ask for the gradient of '{}' itself: nothing can stand before its piece for it",
-              facts_.asks, name);
+              asks->kind().toQualString(), name);
         } else if (written) {
           seam.refusal = fmt::format(
               "'{}' shares memory with what is written in place: a hook on it would not "

@@ -7,7 +7,6 @@
 
 #include "engine/autodiff/differentiability.h"
 #include "engine/autodiff/formulas.h"
-#include "engine/ir/walk.h"
 #include "engine/support/check.h"
 
 namespace faultline {
@@ -192,24 +191,10 @@ void fillBoundary(const WorkingCopy& work, Part& part) {
   sortByPlace(work, part.outputs);
 }
 
-// A program that asks for the gradient of a value that it makes gets what comes by every op that uses the
-// value. A compiled part is one autograd node: its results are beside one another there, and what comes by
-// one to the other stays inside. By name: which ops have a symbol of their own depends on torch's version.
-std::string asksForGradients(const WorkingCopy& work) {
-  static const std::set<c10::Symbol> kinds = {c10::Symbol::fromQualString("aten::grad"),
-                                              c10::Symbol::fromQualString("aten::_backward"),
-                                              c10::Symbol::fromQualString("aten::retain_grad")};
-  std::string asks;
-  forEachNode(work.graph->block(), [&](const Node* node) {
-    if (asks.empty() && kinds.count(node->kind())) asks = node->kind().toQualString();
-  });
-  return asks;
-}
-
 }  // namespace
 
 GraphFacts::GraphFacts(const WorkingCopy& work_copy, bool trust_formulas)
-    : work(work_copy), nodes(work.nodes.size()), written(work), asks(asksForGradients(work)) {
+    : work(work_copy), nodes(work.nodes.size()), written(work) {
   for (const Value* output : work.graph->outputs()) {
     escapes_[output] = true;
   }
@@ -238,9 +223,6 @@ GraphFacts::GraphFacts(const WorkingCopy& work_copy, bool trust_formulas)
       continue;
     }
     CompileChoice choice = compileChoice(node, trust_formulas);
-    if (choice.compiled && !asks.empty()) {
-      choice = {false, asks + " may ask for the gradient of any value: that takes an autograd node per op"};
-    }
     if (choice.compiled && passes && escapes(node)) {
       choice = {false, schemaName(node) + " gives a view, or its argument itself, that leaves the graph"};
     }

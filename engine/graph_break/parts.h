@@ -26,7 +26,6 @@ struct GraphFacts {
   const WorkingCopy& work;
   std::vector<NodeUse> nodes;
   WrittenMemory written;
-  std::string asks;  // the op by which the program asks for gradients of values that it makes; empty: none
 
  private:
   bool escapes(const Node* node) const;

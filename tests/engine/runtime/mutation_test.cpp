@@ -69,7 +69,7 @@ graph(%x : Tensor, %w : Tensor):
   %d : Tensor = prim::unchecked_cast(%first)
   %e : Tensor = aten::sin(%d)
   return (%e, %y))"},
-    {"KeepsTheGradientOfAValueInside", R"(
+    {"AccumulatesTheGradientOfAValueInside", R"(
 graph(%x : Tensor, %w : Tensor):
   %none : NoneType = prim::Constant()
   %true : bool = prim::Constant[value=1]()
@@ -77,10 +77,10 @@ graph(%x : Tensor, %w : Tensor):
   %h : Tensor = aten::tanh(%x)
   %k : Tensor = aten::exp(%h)
   %z : Tensor = aten::mul(%k, %h)
-   = aten::retain_grad(%h)
   %y : Tensor = aten::mul(%z, %w)
   %s : Tensor = aten::sum(%y, %none)
-   = aten::backward(%s, %none, %true, %false)
+  %by : Tensor[] = prim::ListConstruct(%h)
+   = aten::_backward(%s, %by, %none, %true, %false)
   %g : Tensor? = prim::grad(%h)
   %d : Tensor = prim::unchecked_cast(%g)
   %e : Tensor = aten::sin(%d)

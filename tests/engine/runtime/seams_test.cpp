@@ -244,5 +244,25 @@ graph(%x : Tensor, %w : Tensor):
   EXPECT_THAT(backwardEvents(compiled), ElementsAre("b1", "b0", "b1", "b0")) << "one event per backward pass";
 }
 
+TEST(Seams, WhatAProgramMayAskTheGradientOfTakesNoHook) {
+  const auto graph = parse(R"(
+graph(%x : Tensor, %w : Tensor):
+  %none : NoneType = prim::Constant()
+  %true : bool = prim::Constant[value=1]()
+  %h : Tensor = aten::tanh(%x)
+  %y : Tensor = aten::mul(%h, %w)
+  %s : Tensor = aten::sum(%y, %none)
+  %of : Tensor[] = prim::ListConstruct(%s)
+  %by : Tensor[] = prim::ListConstruct(%h)
+  %g : Tensor?[] = aten::grad(%of, %by, %none, %true, %true, %true)
+  return (%g))");
+  auto compiled = compile(graph, *planBreaks(*graph, BreakPolicy::every(1)));
+  ASSERT_TRUE(compiled);
+  const auto refused = compiled->onSeam("h", [](const at::Tensor&) { return at::Tensor(); });
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("aten::grad may ask for the gradient of 'h'"), std::string::npos)
+      << refused.error().message;
+}
+
 }  // namespace
 }  // namespace faultline::test
