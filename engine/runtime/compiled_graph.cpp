@@ -37,7 +37,7 @@ void drop(std::vector<c10::IValue>& registers, const std::vector<Register>& dead
 
 // Looking must not change anything: grad_fn() of a view whose base was written to makes a new node, and
 // throws for one made without grad mode.
-compat::NodePtr nodeOf(const at::Tensor& tensor) {
+compat::NodePtr nodeOf(const at::TensorBase& tensor) {
   const auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
   return meta ? meta->grad_fn_ : compat::NodePtr();
 }
@@ -47,8 +47,8 @@ compat::NodePtr nodeOf(const at::Tensor& tensor) {
 compat::NodePtr watchEagerNodes(const c10::IValue& value, uint64_t since,
                                 const std::shared_ptr<PieceRun>& run,
                                 std::vector<torch::autograd::Node*>& watched, compat::NodePtr last) {
-  auto watch = [&](const at::Tensor& tensor) {
-    const compat::NodePtr node = tensor.defined() ? nodeOf(tensor) : compat::NodePtr();
+  auto watchNodeOf = [&](const at::TensorBase& tensor) {
+    const compat::NodePtr node = nodeOf(tensor);
     if (!node || node->sequence_nr() < since || dynamic_cast<PieceNode*>(node.get())) {
       return;
     }
@@ -58,6 +58,15 @@ compat::NodePtr watchEagerNodes(const c10::IValue& value, uint64_t since,
     }
     if (!last || last->sequence_nr() < node->sequence_nr()) {
       last = node;
+    }
+  };
+  auto watch = [&](const at::Tensor& tensor) {
+    if (!tensor.defined()) {
+      return;
+    }
+    watchNodeOf(tensor);
+    if (tensor.is_view()) {
+      watchNodeOf(tensor._base());  // if it was written since, the view will hang on that
     }
   };
   if (value.isTensor()) {

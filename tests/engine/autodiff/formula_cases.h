@@ -41,6 +41,10 @@ inline at::Tensor infinities() {
   const double inf = std::numeric_limits<double>::infinity();
   return numbers({inf, -inf, std::numeric_limits<double>::quiet_NaN(), 1.});
 }
+// Where exponentials, squares and quotients of them overflow or vanish.
+inline at::Tensor extremes() {
+  return numbers({90., -90., 800., -800., 1e38, -1e38, 1e200, -1e200, 1e-200, -1e-200, 1e-310, -1e-310});
+}
 inline at::Tensor matrix(int64_t rows, int64_t columns, int64_t seed = 1) {
   at::Tensor index = at::arange(rows * columns, at::kDouble) + static_cast<double>(1 + 31 * seed);
   return (at::sin(index * 12.9898) * 1.7).view({rows, columns});
@@ -57,11 +61,21 @@ inline at::Tensor bools(std::vector<int64_t> values) { return at::tensor(values,
 inline at::Tensor indices(std::vector<int64_t> values) { return at::tensor(values, at::kLong); }
 
 inline std::vector<Operands> unary() {
-  return {{edges()},    {infinities()}, {matrix(3, 4).t()},
-          {single(0.)}, {single(.5)},   {at::empty({0, 3}, at::kDouble)}};
+  return {{edges()},
+          {infinities()},
+          {extremes()},
+          {matrix(3, 4).t()},
+          {single(0.)},
+          {single(.5)},
+          {at::empty({0, 3}, at::kDouble)}};
 }
 inline std::vector<Operands> matrices() {
-  return {{matrix(3, 4)}, {matrix(3, 4).t()}, {matrix(1, 1)}, {at::zeros({2, 3}, at::kDouble)}};
+  return {{matrix(3, 4)},
+          {matrix(3, 4).t()},
+          {matrix(1, 1)},
+          {at::zeros({2, 3}, at::kDouble)},
+          {infinities().view({2, 2})},
+          {extremes().view({3, 4})}};
 }
 
 inline std::vector<Operands> binary() {
@@ -70,6 +84,7 @@ inline std::vector<Operands> binary() {
   return {{edge.view({n, 1}), edge.view({1, n})},
           {edge, edge.clone()},
           {infinities().view({4, 1}), infinities().view({1, 4})},
+          {extremes().view({12, 1}), extremes().view({1, 12})},
           {matrix(3, 4), single(.5)},
           {single(2.), matrix(3, 4)},
           {matrix(3, 4).t(), matrix(4, 1, 2)},
@@ -125,9 +140,14 @@ inline std::vector<FormulaCase> formulaCases() {
   add("aten::lerp.Tensor", {in(0), in(1), in(2)},
       {{matrix(3, 4), matrix(3, 4, 2), matrix(3, 4, 3)},
        {matrix(3, 4), matrix(1, 4, 2), single(.3)},
-       {edges(), edges().flip({0}), single(.5)}});
+       {edges(), edges().flip({0}), single(.5)},
+       {extremes(), extremes().flip({0}), single(.5)},
+       {infinities(), infinities().flip({0}), edges().slice(0, 0, 4)}});
   add("aten::addcmul", {in(0), in(1), in(2), c(1.5)},
-      {{matrix(3, 4), matrix(3, 4, 2), matrix(1, 4, 3)}, {single(1.), edges(), edges().flip({0})}});
+      {{matrix(3, 4), matrix(3, 4, 2), matrix(1, 4, 3)},
+       {single(1.), edges(), edges().flip({0})},
+       {single(1.), extremes(), extremes().flip({0})},
+       {single(1.), infinities(), infinities().flip({0})}});
   add("aten::clamp", {in(0), c(-1.), c(1.)}, unary());
   add("aten::clamp", {in(0), c(.5), none()}, unary());
   add("aten::clamp", {in(0), none(), c(.5)}, unary());
@@ -154,12 +174,15 @@ inline std::vector<FormulaCase> formulaCases() {
        {matrix(1, 4), bools({true, false, true}).view({3, 1})}});
   for (double value : {1., -.5}) {
     add("aten::addcdiv", {in(0), in(1), in(2), c(value)},
-        {{matrix(3, 4), matrix(3, 4, 2), matrix(1, 4, 3)}, {single(1.), edges(), edges().flip({0})}});
+        {{matrix(3, 4), matrix(3, 4, 2), matrix(1, 4, 3)},
+         {single(1.), edges(), edges().flip({0})},
+         {single(1.), extremes(), extremes().flip({0})},
+         {single(1.), infinities(), infinities().flip({0})}});
   }
   add("aten::flip", {in(0), ints({0, -1})}, {{matrix(3, 4)}, {block({2, 0, 3})}});
   for (int64_t dim : {0, -1}) {
     add("aten::cumsum", {in(0), c(dim), none()},
-        {{matrix(3, 4)}, {single(1.)}, {infinities()}, {matrix(1, 1)}});
+        {{matrix(3, 4)}, {single(1.)}, {infinities()}, {extremes()}, {matrix(1, 1)}});
     add("aten::select.int", {in(0), c(dim), c(int64_t{-1})}, {{matrix(3, 4)}, {block({3})}});
     add("aten::slice.Tensor", {in(0), c(dim), c(int64_t{1}), c(int64_t{9}), c(int64_t{2})},
         {{matrix(3, 4)}, {block({3})}, {block({2, 0})}});
@@ -171,17 +194,29 @@ inline std::vector<FormulaCase> formulaCases() {
     add("aten::movedim.int", {in(0), c(dim), c(int64_t{1})}, {{matrix(3, 4)}, {block({2, 3, 4})}});
     for (bool keep : {false, true}) {
       add("aten::max.dim", {in(0), c(dim), c(keep)},
-          {{matrix(3, 4)}, {at::zeros({2, 3}, at::kDouble)}, {single(1.)}, {infinities().view({2, 2})}});
+          {{matrix(3, 4)},
+           {at::zeros({2, 3}, at::kDouble)},
+           {single(1.)},
+           {infinities().view({2, 2})},
+           {extremes().view({3, 4})}});
     }
   }
   for (bool keep : {false, true}) {
     for (const std::vector<int64_t>& dims : {std::vector<int64_t>{0}, {-1, 0}, {}}) {
       for (const char* name : {"aten::amax", "aten::amin"}) {
         add(name, {in(0), ints(dims), c(keep)},
-            {{matrix(3, 4)}, {at::zeros({2, 3}, at::kDouble)}, {infinities().view({2, 2})}, {matrix(1, 1)}});
+            {{matrix(3, 4)},
+             {at::zeros({2, 3}, at::kDouble)},
+             {infinities().view({2, 2})},
+             {extremes().view({3, 4})},
+             {matrix(1, 1)}});
       }
       add("aten::sum.dim_IntList", {in(0), ints(dims), c(keep), none()},
-          {{matrix(3, 4)}, {block({2, 3, 4})}, {block({2, 0})}, {infinities().view({2, 2})}});
+          {{matrix(3, 4)},
+           {block({2, 3, 4})},
+           {block({2, 0})},
+           {infinities().view({2, 2})},
+           {extremes().view({3, 4})}});
     }
     add("aten::amax", {in(0), ints({0}), c(keep)}, {{single(1.)}});
     add("aten::sum.dim_IntList", {in(0), ints({0}), c(keep), none()}, {{single(1.)}, {block({3})}});
@@ -228,7 +263,11 @@ inline std::vector<FormulaCase> formulaCases() {
     add("aten::mean.dim", {in(0), ints({-1, 0}), c(keep), none()}, matrices());
     add("aten::mean.dim", {in(0), ints({}), c(keep), none()}, matrices());
     add("aten::logsumexp", {in(0), ints({1}), c(keep)},
-        {{matrix(3, 4)}, {at::zeros({2, 3}, at::kDouble)}, {infinities().view({2, 2})}, {matrix(3, 1)}});
+        {{matrix(3, 4)},
+         {at::zeros({2, 3}, at::kDouble)},
+         {infinities().view({2, 2})},
+         {extremes().view({3, 4})},
+         {matrix(3, 1)}});
     for (bool unbiased : {false, true}) {
       add("aten::var.dim", {in(0), ints({1}), c(unbiased), c(keep)}, matrices());
       add("aten::std.dim", {in(0), ints({1}), c(unbiased), c(keep)}, matrices());
@@ -248,9 +287,17 @@ inline std::vector<FormulaCase> formulaCases() {
   }
   for (int64_t dim : {0, -1}) {
     add("aten::softmax.int", {in(0), c(dim), none()},
-        {{matrix(3, 4)}, {single(1.)}, {infinities()}, {at::zeros({2, 3}, at::kDouble)}});
+        {{matrix(3, 4)},
+         {single(1.)},
+         {infinities()},
+         {extremes().view({3, 4})},
+         {at::zeros({2, 3}, at::kDouble)}});
     add("aten::log_softmax.int", {in(0), c(dim), none()},
-        {{matrix(3, 4)}, {single(1.)}, {infinities()}, {at::zeros({2, 3}, at::kDouble)}});
+        {{matrix(3, 4)},
+         {single(1.)},
+         {infinities()},
+         {extremes().view({3, 4})},
+         {at::zeros({2, 3}, at::kDouble)}});
   }
 
   const std::vector<Operands> products = {{matrix(3, 4), matrix(4, 2, 2)},
