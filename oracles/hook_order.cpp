@@ -65,7 +65,8 @@ void compareCounts(const std::vector<HookTrace>& expected, const std::vector<Hoo
         const Verdict verdict = argument.verdict();
         // Wrong numbers, sizes or no gradient at all: the hook was given another gradient.
         comparison.differ(FailureKind::hook_arg, verdict.detail(),
-                          fmt::format("the {} hook on {}: {}", key.first, key.second, verdict.message()));
+                          fmt::format("the {} hook on {}: {}", key.first, key.second, verdict.message()),
+                          verdict.distance());
       }
     }
   }

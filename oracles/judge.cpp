@@ -1,6 +1,7 @@
 #include "oracles/judge.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <c10/core/DefaultDtype.h>
 #include <fmt/format.h>
@@ -10,9 +11,9 @@
 #include "oracles/compare/phases.h"
 #include "oracles/exec/errors.h"
 #include "oracles/exec/execute.h"
-#include "oracles/float64.h"
 #include "oracles/lane.h"
 #include "oracles/nan_kernels.h"
+#include "oracles/precision.h"
 
 namespace faultline {
 namespace {
@@ -37,14 +38,14 @@ class StepReports {
   bool active_ = false;
 };
 
-class DoubleByDefault {
+class DefaultDtype {
  public:
-  DoubleByDefault() : before_(c10::get_default_dtype()) {
-    c10::set_default_dtype(c10::scalarTypeToTypeMeta(at::kDouble));
+  explicit DefaultDtype(at::ScalarType dtype) : before_(c10::get_default_dtype()) {
+    c10::set_default_dtype(c10::scalarTypeToTypeMeta(dtype));
   }
-  ~DoubleByDefault() { c10::set_default_dtype(before_); }
-  DoubleByDefault(const DoubleByDefault&) = delete;
-  DoubleByDefault& operator=(const DoubleByDefault&) = delete;
+  ~DefaultDtype() { c10::set_default_dtype(before_); }
+  DefaultDtype(const DefaultDtype&) = delete;
+  DefaultDtype& operator=(const DefaultDtype&) = delete;
 
  private:
   caffe2::TypeMeta before_;
@@ -70,7 +71,7 @@ const LaneInfo& referenceLane() {
   return *lane;
 }
 
-// Whether float64 may explain the failure: numbers against numbers, nothing else.
+// Whether another precision may explain the failure: numbers against numbers, nothing else.
 bool mayBeRounding(const Verdict& verdict) {
   const bool numbers = verdict.failed() &&
                        (verdict.kind() == FailureKind::value || verdict.kind() == FailureKind::grad ||
@@ -78,30 +79,66 @@ bool mayBeRounding(const Verdict& verdict) {
   return numbers && verdict.detail() != kNonFinite;
 }
 
-// Traces of one case in float64, made when first asked for.
-class Float64 {
- public:
-  Float64(const Case& c, const JudgeOptions& options) : original_(c), options_(options) {}
+// What is wrong is as wrong in every precision; what was rounded shrinks as numbers get longer: from float32
+// to float64 by 2e-9. In between lies room for errors that float32 cuts off because nothing is left of the
+// number.
+constexpr double kShrinks = 1e-4;
 
-  // The verdict of `oracle` there; a skip where the case cannot be widened.
+bool shrank(const Verdict& coarse, const Verdict& fine) {
+  return mayBeRounding(coarse) && mayBeRounding(fine) && std::isfinite(coarse.distance()) &&
+         fine.distance() <= kShrinks * coarse.distance();
+}
+
+// Traces of one case in another precision, made when first asked for.
+class InPrecision {
+ public:
+  InPrecision(const Case& c, const JudgeOptions& options, Result<Case> (*change)(const Case&),
+              at::ScalarType default_dtype)
+      : original_(c), options_(options), change_(change), default_dtype_(default_dtype) {}
+
+  // The verdict of `oracle` there; a skip where the case has nothing of another precision.
   Verdict judge(const Oracle& oracle, const LaneInfo& lane) {
-    if (!wide_) wide_ = toFloat64(original_);
-    if (!*wide_) return Verdict::skip("not_widened");
-    const DoubleByDefault double_by_default;
-    if (!reference_) reference_ = runLane(referenceLane(), **wide_, options_);
+    if (!changed_) changed_ = change_(original_);
+    if (!*changed_) return Verdict::skip("not_changed");
+    const DefaultDtype dtype(default_dtype_);
+    if (!reference_) reference_ = runLane(referenceLane(), **changed_, options_);
     const auto trace = lanes_.find(lane.name) != lanes_.end()
                            ? lanes_.find(lane.name)
-                           : lanes_.emplace(lane.name, runLane(lane, **wide_, options_)).first;
-    if (!reference_->skip.empty() || !trace->second.skip.empty()) return Verdict::skip("not_widened");
-    return oracle.judge(**wide_, *reference_, trace->second);
+                           : lanes_.emplace(lane.name, runLane(lane, **changed_, options_)).first;
+    if (!reference_->skip.empty() || !trace->second.skip.empty()) return Verdict::skip("not_changed");
+    return oracle.judge(**changed_, *reference_, trace->second);
   }
 
  private:
   const Case& original_;
   const JudgeOptions& options_;
-  std::optional<Result<Case>> wide_;
+  Result<Case> (*change_)(const Case&);
+  at::ScalarType default_dtype_;
+  std::optional<Result<Case>> changed_;
   std::optional<Trace> reference_;
   std::map<std::string, Trace> lanes_;
+};
+
+// Tells rounding from wrong numbers: it is gone in float64, or far smaller there; what float64 itself rounded
+// is far larger in float32.
+class OtherPrecisions {
+ public:
+  OtherPrecisions(const Case& c, const JudgeOptions& options)
+      : wide_(c, options, toFloat64, at::kDouble), narrow_(c, options, toFloat32, at::kFloat) {}
+
+  // Makes a pass of a failure that is rounding.
+  void confirm(const Oracle& oracle, const LaneInfo& lane, Verdict& verdict) {
+    if (!mayBeRounding(verdict)) return;
+    const Verdict wide = wide_.judge(oracle, lane);
+    if (wide.passed() || shrank(verdict, wide)) {
+      verdict = Verdict::pass(wide.comparisons(), 1);
+    } else if (verdict.distance() <= kShrinks && shrank(narrow_.judge(oracle, lane), verdict)) {
+      verdict = Verdict::pass(verdict.comparisons(), 1);
+    }
+  }
+
+ private:
+  InPrecision wide_, narrow_;
 };
 
 // Whether eager's own gradients depend on where in memory a NaN stands. Found out when first asked for.
@@ -195,7 +232,7 @@ CaseResult judgeCase(const Case& c, const JudgeOptions& options) {
   }
   result.reference_error = firstError(reference);
   const bool throws = reference.runs[0].phases[0].error.has_value();
-  Float64 float64(c, options);
+  OtherPrecisions precisions(c, options);
   NanKernels nan_kernels(c, options);
   for (const std::string& name : options.lanes) {
     const LaneInfo* lane = findLane(name);
@@ -215,10 +252,7 @@ CaseResult judgeCase(const Case& c, const JudgeOptions& options) {
       }
       const std::unique_ptr<Oracle> oracle = info.make(options.oracle);
       Verdict verdict = oracle->judge(c, reference, trace);
-      if (options.confirm_in_float64 && mayBeRounding(verdict)) {
-        const Verdict wide = float64.judge(*oracle, *lane);
-        if (wide.passed()) verdict = Verdict::pass(wide.comparisons(), 1);
-      }
+      if (options.confirm_in_other_precision) precisions.confirm(*oracle, *lane, verdict);
       if (nan_kernels.explain(verdict)) verdict = Verdict::skip("kernel_of_nan");
       result.judgements.push_back(judgementOf(info, *lane, std::move(verdict)));
     }

@@ -1,5 +1,5 @@
 // Executes a case in the lanes asked for and lets the oracles judge: the reference twice (two that differ are
-// Skip(reference_nondeterministic)), each lane, float64 confirmation of float mismatches. Runs in the calling
+// Skip(reference_nondeterministic)), each lane, other precisions where numbers differ. Runs in the calling
 // process; workers call it (oracles/workers).
 #pragma once
 #include <functional>
@@ -17,7 +17,7 @@ struct JudgeOptions {
   std::vector<std::string> lanes;    // lane names
   std::vector<std::string> oracles;  // oracle names; empty: all
   OracleOptions oracle;
-  bool confirm_in_float64 = true;
+  bool confirm_in_other_precision = true;  // numbers that differ: OtherPrecisions of judge.cpp says how
   // Called before each step, for the flight recorder: lane, run, phase ("reference", 0, "forward"); the phase
   // before a lane's first is "prepare".
   std::function<void(const std::string& lane, int run, const std::string& phase)> step;

@@ -32,13 +32,15 @@ Verdict Verdict::skip(std::string reason) {
   return v;
 }
 
-Verdict Verdict::failure(FailureKind kind, std::string detail, std::string message, uint64_t comparisons) {
+Verdict Verdict::failure(FailureKind kind, std::string detail, std::string message, uint64_t comparisons,
+                         double distance) {
   Verdict v;
   v.outcome_ = Outcome::Fail;
   v.kind_ = kind;
   v.detail_ = std::move(detail);
   v.message_ = std::move(message);
   v.comparisons_ = comparisons;
+  v.distance_ = distance;
   return v;
 }
 

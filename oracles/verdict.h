@@ -1,6 +1,7 @@
 // The outcome of one oracle on one lane. A Pass with no comparison behind it cannot be built.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -21,7 +22,9 @@ class [[nodiscard]] Verdict {
   static Verdict pass(uint64_t comparisons, uint64_t rounding = 0);  // aborts when comparisons == 0
   static Verdict skip(std::string reason);
   // `detail` is the last part of the signature, may be empty; `message` is for people: where, expected, got.
-  static Verdict failure(FailureKind kind, std::string detail, std::string message, uint64_t comparisons);
+  // `distance`: how far apart numbers were, where that is all that failed.
+  static Verdict failure(FailureKind kind, std::string detail, std::string message, uint64_t comparisons,
+                         double distance = std::numeric_limits<double>::infinity());
 
   Outcome outcome() const { return outcome_; }
   bool passed() const { return outcome_ == Outcome::Pass; }
@@ -35,7 +38,8 @@ class [[nodiscard]] Verdict {
   const std::string& detail() const { return detail_; }
   const std::string& message() const { return message_; }
   uint64_t comparisons() const { return comparisons_; }
-  uint64_t rounding() const { return rounding_; }  // mismatches that float64 explained
+  uint64_t rounding() const { return rounding_; }  // mismatches that another precision explained
+  double distance() const { return distance_; }
 
   // "oracle/lane-group/kind[/detail]": stable under reduction, equal on all versions and machines.
   std::string signature(std::string_view oracle, std::string_view lane_group) const;
@@ -45,6 +49,7 @@ class [[nodiscard]] Verdict {
   std::string reason_, detail_, message_;
   FailureKind kind_ = FailureKind::value;
   uint64_t comparisons_ = 0, rounding_ = 0;
+  double distance_ = 0;
 };
 
 }  // namespace faultline

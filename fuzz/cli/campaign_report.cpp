@@ -93,7 +93,7 @@ void printTallies(const Console& console, const CampaignSummary& summary) {
   if (table.empty()) return;
   console.print(table.str());
   if (!reasons.empty()) console.paragraph("Skipped verdicts: " + listed(reasons));
-  if (rounding > 0) console.line(fmt::format("Rounding, confirmed in float64: {}", rounding));
+  if (rounding > 0) console.line(fmt::format("Rounding, confirmed in another precision: {}", rounding));
 }
 
 void printTotals(const Console& console, const CampaignSummary& summary) {

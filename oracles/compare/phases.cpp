@@ -86,13 +86,14 @@ void compareAliases(const PhaseTrace& expected, const PhaseTrace& got, Compariso
 
 }  // namespace
 
-void Comparison::differ(FailureKind kind, std::string detail, const std::string& message) {
+void Comparison::differ(FailureKind kind, std::string detail, const std::string& message, double distance) {
+  distance_ = std::max(distance_, distance);
   if (worst_ && gravity(worst_->kind) <= gravity(kind)) return;
   worst_ = {kind, std::move(detail), where_.empty() ? message : where_ + ": " + message};
 }
 
 Verdict Comparison::verdict(const std::string& nothing) const {
-  if (worst_) return Verdict::failure(worst_->kind, worst_->detail, worst_->message, count_);
+  if (worst_) return Verdict::failure(worst_->kind, worst_->detail, worst_->message, count_, distance_);
   return count_ > 0 ? Verdict::pass(count_) : Verdict::skip(nothing);
 }
 
@@ -140,7 +141,8 @@ void compareTensor(const TensorTrace& expected, const TensorTrace& got, bool gra
   const ValueComparison result = compareValues(expected.values, got.values, tolerance);
   comparison.count(result.counted);
   if (!result.equal) {
-    comparison.differ(values, result.other_class ? kNonFinite : "", expected.path + result.message);
+    comparison.differ(values, result.other_class ? kNonFinite : "", expected.path + result.message,
+                      result.distance);
   }
 }
 

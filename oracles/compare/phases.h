@@ -1,5 +1,6 @@
 // Phases of two traces: what differs, how bad, and how much was compared.
 #pragma once
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -18,7 +19,9 @@ class Comparison {
   const NumericProfile& profile() const { return profile_; }
   void at(std::string where) { where_ = std::move(where); }  // "run 2, backward0": begins messages
   void count(uint64_t comparisons = 1) { count_ += comparisons; }
-  void differ(FailureKind kind, std::string detail, const std::string& message);
+  // `distance`: of numbers, ValueComparison::distance. The largest is kept.
+  void differ(FailureKind kind, std::string detail, const std::string& message,
+              double distance = std::numeric_limits<double>::infinity());
   bool failed() const { return worst_.has_value(); }
   uint64_t comparisons() const { return count_; }
 
@@ -34,6 +37,7 @@ class Comparison {
   std::string where_;
   uint64_t count_ = 0;
   std::optional<Difference> worst_;
+  double distance_ = 0;
 };
 
 // The detail of value and grad failures where a number met a NaN or an infinity: never excused as rounding.

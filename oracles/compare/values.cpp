@@ -1,6 +1,8 @@
 #include "oracles/compare/values.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -44,6 +46,12 @@ ValueComparison compareFloating(const at::Tensor& expected, const at::Tensor& go
     const bool far = !other_class && want_class == Class::Finite &&
                      std::abs(want - have) > tolerance.absolute + tolerance.relative * std::abs(want);
     if (!other_class && !far) continue;
+    if (other_class) result.distance = std::numeric_limits<double>::infinity();
+    if (far) {
+      // Small numbers count as the one at which both tolerances are equal.
+      const double size = tolerance.absolute / tolerance.relative + std::abs(want);
+      result.distance = std::max(result.distance, std::abs(want - have) / size);
+    }
     // The first of its kind speaks; another class of number outweighs a distance.
     if (result.equal || (other_class && !result.other_class)) {
       result.message =
@@ -64,6 +72,7 @@ ValueComparison compareExact(const at::Tensor& expected, const at::Tensor& got) 
   for (int64_t i = 0; i < expected.numel(); ++i) {
     if (a[i] == b[i]) continue;
     result.equal = false;
+    result.distance = std::numeric_limits<double>::infinity();
     result.message = fmt::format("{}: expected {}, got {}", place(expected, i), a[i], b[i]);
     break;
   }

@@ -11,11 +11,14 @@ namespace faultline {
 
 struct ValueComparison {
   bool equal = true;
-  // A number on one side, NaN or an infinity on the other (or another one): no tolerance and no float64 run
+  // A number on one side, NaN or an infinity on the other (or another one): no tolerance and no other precision
   // excuse it.
   bool other_class = false;
   uint64_t counted = 0;  // elements where the reference is finite
-  std::string message;   // of the first difference of the gravest class: "[3]: expected 1, got 2"
+  // The largest of numbers too far apart, relative to the one expected; infinite where one is not finite or
+  // numbers are to be equal.
+  double distance = 0;
+  std::string message;  // of the first difference of the gravest class: "[3]: expected 1, got 2"
 };
 
 // NaN equals NaN at the same place, an infinity needs its sign, +0 equals -0.

@@ -181,7 +181,7 @@ std::string toLine(const Job& job) {
           {"lanes", job.judge.lanes},
           {"oracles", job.judge.oracles},
           {"strict", job.judge.oracle.strict},
-          {"float64", job.judge.confirm_in_float64},
+          {"confirm", job.judge.confirm_in_other_precision},
           {"repeat", job.repeat},
           {"want_text", job.want_text}};
   if (job.generate) {
@@ -199,7 +199,7 @@ Result<Job> jobFromJson(const json& from) {
     job.judge.lanes = from.at("lanes").get<std::vector<std::string>>();
     job.judge.oracles = from.at("oracles").get<std::vector<std::string>>();
     job.judge.oracle.strict = from.at("strict");
-    job.judge.confirm_in_float64 = from.at("float64");
+    job.judge.confirm_in_other_precision = from.at("confirm");
     job.repeat = from.at("repeat");
     job.want_text = from.at("want_text");
     if (from.contains("generate")) {

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/runtime/custom_operator.h>
 
-#include "oracles/float64.h"
 #include "oracles/lane.h"
+#include "oracles/precision.h"
 #include "tests/oracles/written.h"
 
 namespace faultline {
@@ -53,6 +53,19 @@ void scaleFloat32(Trace& trace) {
     for (TensorTrace& t : run.phases[0].outputs) {
       if (t.dtype == at::kFloat) t.values.mul_(1.001);
     }
+  }
+}
+
+// As a program does in which numbers cancel.
+void roundBadly(Trace& trace) {
+  for (RunTrace& run : trace.runs) {
+    for (TensorTrace& t : run.phases[0].outputs) t.values.mul_(t.dtype == at::kFloat ? 1 + 1e-4 : 1 + 1e-13);
+  }
+}
+
+void scaleSlightly(Trace& trace) {
+  for (RunTrace& run : trace.runs) {
+    for (TensorTrace& t : run.phases[0].outputs) t.values.mul_(1 + 1e-13);
   }
 }
 
@@ -132,14 +145,48 @@ TEST(Judge, OnlyOraclesAskedForThatJudgeTheLane) {
   EXPECT_EQ(verdictOf(all, "hook_order").reason(), "not_applicable");
 }
 
-TEST(Judge, RoundingIsWhatFloat64Explains) {
+TEST(Judge, RoundingIsWhatFloat64DoesNotShow) {
   registerEdited("rounding", scaleFloat32);
   const CaseResult result = judgeCase(smallCase(), inLanes({"rounding"}, {"forward_equiv"}));
   ASSERT_TRUE(verdictOf(result, "forward_equiv").passed());
   EXPECT_EQ(verdictOf(result, "forward_equiv").rounding(), 1u);
   JudgeOptions options = inLanes({"rounding"}, {"forward_equiv"});
-  options.confirm_in_float64 = false;
+  options.confirm_in_other_precision = false;
   EXPECT_THAT(failuresOf(judgeCase(smallCase(), options)), ElementsAre("forward_equiv/test/value"));
+}
+
+Case smallCaseIn(at::ScalarType dtype) {
+  Case c = smallCase();
+  for (InputSpec& spec : c.runs[0].inputs) changeDtype(spec, dtype);
+  return c;
+}
+
+TEST(Judge, RoundingIsWhatGrowsAsNumbersGetShorter) {
+  registerEdited("rounding_badly", roundBadly);
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+    const CaseResult result = judgeCase(smallCaseIn(dtype), inLanes({"rounding_badly"}, {"forward_equiv"}));
+    ASSERT_TRUE(verdictOf(result, "forward_equiv").passed()) << dtype;
+    EXPECT_EQ(verdictOf(result, "forward_equiv").rounding(), 1u);
+  }
+}
+
+TEST(Judge, ASmallDifferenceThatDoesNotGrowIsNoRounding) {
+  registerEdited("scaled_slightly", scaleSlightly);
+  EXPECT_THAT(
+      failuresOf(judgeCase(smallCaseIn(at::kDouble), inLanes({"scaled_slightly"}, {"forward_equiv"}))),
+      ElementsAre("forward_equiv/test/value"));
+}
+
+TEST(Judge, WhatElseDiffersIsNotExcusedByRounding) {
+  registerEdited("rounding_badly_and_strided", [](Trace& trace) {
+    roundBadly(trace);
+    for (RunTrace& run : trace.runs) {
+      for (TensorTrace& t : run.phases[0].outputs) t.strides[0] += 1;
+    }
+  });
+  EXPECT_THAT(failuresOf(judgeCase(smallCaseIn(at::kFloat),
+                                   inLanes({"rounding_badly_and_strided"}, {"forward_equiv"}))),
+              ElementsAre("forward_equiv/test/value"));
 }
 
 TEST(Judge, WrongNumbersAndInfinitiesAreNoRounding) {

@@ -87,7 +87,7 @@ TEST(JobReport, TravelsWithItsVerdicts) {
 TEST(Job, RefusesWhatIsNone) {
   for (const char* text :
        {"1", "null", "[]", "{}", R"({"id": "x"})", R"({"id": 1, "lanes": 3})",
-        R"({"id":1,"lanes":[],"oracles":[],"strict":false,"float64":true,"repeat":1,"want_text":false})"}) {
+        R"({"id":1,"lanes":[],"oracles":[],"strict":false,"confirm":true,"repeat":1,"want_text":false})"}) {
     EXPECT_FALSE(jobFromJson(nlohmann::json::parse(text))) << text;
   }
   for (

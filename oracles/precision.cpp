@@ -1,4 +1,4 @@
-#include "oracles/float64.h"
+#include "oracles/precision.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/runtime/operator.h>
@@ -9,6 +9,8 @@ namespace {
 using torch::jit::Block;
 using torch::jit::Node;
 using torch::jit::Value;
+
+using Change = std::optional<at::ScalarType> (*)(at::ScalarType);
 
 std::optional<at::ScalarType> widened(at::ScalarType dtype) {
   switch (dtype) {
@@ -24,15 +26,21 @@ std::optional<at::ScalarType> widened(at::ScalarType dtype) {
   }
 }
 
-bool widenSpec(InputSpec& spec) {
+std::optional<at::ScalarType> narrowed(at::ScalarType dtype) {
+  if (dtype == at::kDouble) return at::kFloat;
+  if (dtype == at::kComplexDouble) return at::kComplexFloat;
+  return std::nullopt;
+}
+
+bool changeSpec(InputSpec& spec, Change other) {
   bool changed = false;
   if (spec.kind == InputSpec::Kind::Tensor) {
-    if (const auto wide = widened(spec.dtype)) {
-      changeDtype(spec, *wide);
+    if (const auto dtype = other(spec.dtype)) {
+      changeDtype(spec, *dtype);
       changed = true;
     }
   }
-  for (InputSpec& element : spec.elements) changed |= widenSpec(element);
+  for (InputSpec& element : spec.elements) changed |= changeSpec(element, other);
   return changed;
 }
 
@@ -43,21 +51,21 @@ void forgetType(Value* value) {
   if (value->type()->kind() == c10::TypeKind::TensorType) value->setType(c10::TensorType::get());
 }
 
-bool widenBlock(Block* block) {
+bool changeBlock(Block* block, Change other) {
   bool changed = false;
   for (Value* input : block->inputs()) forgetType(input);
   for (Node* node : block->nodes()) {
     for (Value* output : node->outputs()) forgetType(output);
-    for (Block* inner : node->blocks()) changed |= widenBlock(inner);
+    for (Block* inner : node->blocks()) changed |= changeBlock(inner, other);
     if (node->hasAttribute(torch::jit::attr::Subgraph)) {
-      changed |= widenBlock(node->g(torch::jit::attr::Subgraph)->block());
+      changed |= changeBlock(node->g(torch::jit::attr::Subgraph)->block(), other);
     }
     if (node->kind() == torch::jit::prim::Constant) {
       const auto value = torch::jit::toIValue(node->output());
       if (!value || !value->isTensor() || !value->toTensor().defined()) continue;
       const at::Tensor& tensor = value->toTensor();
-      if (const auto wide = widened(tensor.scalar_type())) {
-        node->t_(torch::jit::attr::value, tensor.to(*wide));
+      if (const auto dtype = other(tensor.scalar_type())) {
+        node->t_(torch::jit::attr::value, tensor.to(*dtype));
         changed = true;
       }
       continue;
@@ -68,27 +76,30 @@ bool widenBlock(Block* block) {
       if (!isDtypeArgument(schema->arguments()[i].name())) continue;
       const auto value = torch::jit::toIValue(node->inputs()[i]);
       if (!value || !value->isInt()) continue;
-      const auto wide = widened(static_cast<at::ScalarType>(value->toInt()));
-      if (!wide) continue;
+      const auto dtype = other(static_cast<at::ScalarType>(value->toInt()));
+      if (!dtype) continue;
       const torch::jit::WithInsertPoint here(node);
-      node->replaceInput(i, node->owningGraph()->insertConstant(static_cast<int64_t>(*wide)));
+      node->replaceInput(i, node->owningGraph()->insertConstant(static_cast<int64_t>(*dtype)));
       changed = true;
     }
   }
   return changed;
 }
 
+Result<Case> inOther(const Case& c, Change other) {
+  Case result = cloneCase(c);
+  bool changed = false;
+  for (CaseRun& run : result.runs) {
+    for (InputSpec& input : run.inputs) changed |= changeSpec(input, other);
+  }
+  changed |= changeBlock(result.graph->block(), other);
+  if (!changed) return fail(ErrorKind::Unsupported, "the case has no number of another precision");
+  return result;
+}
+
 }  // namespace
 
-Result<Case> toFloat64(const Case& c) {
-  Case wide = cloneCase(c);
-  bool changed = false;
-  for (CaseRun& run : wide.runs) {
-    for (InputSpec& input : run.inputs) changed |= widenSpec(input);
-  }
-  changed |= widenBlock(wide.graph->block());
-  if (!changed) return fail(ErrorKind::Unsupported, "the case has no number to widen");
-  return wide;
-}
+Result<Case> toFloat64(const Case& c) { return inOther(c, widened); }
+Result<Case> toFloat32(const Case& c) { return inOther(c, narrowed); }
 
 }  // namespace faultline
