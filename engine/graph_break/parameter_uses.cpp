@@ -192,11 +192,9 @@ tl::unexpected<Error> unknownParameter(const std::vector<ParameterUse>& uses, co
   for (const ParameterUse& use : uses) {
     names.push_back(use.name);
   }
-  const std::string nearest = nearestName(name, names);
   return fail(ErrorKind::Invalid,
-              nearest.empty()
-                  ? fmt::format("no parameter is named '{}': no input requires grad", name)
-                  : fmt::format("no parameter is named '{}'; the nearest is '{}'", name, nearest));
+              fmt::format("no parameter is named '{}'{}", name,
+                          names.empty() ? ": no input requires grad" : nearestOrAll(name, names)));
 }
 
 }  // namespace faultline

@@ -5,6 +5,7 @@
 
 #include "engine/graph_break/break_reasons.h"
 #include "engine/graph_break/policy.h"
+#include "engine/ir/nearest.h"
 
 namespace faultline {
 
@@ -62,16 +63,24 @@ Result<BreakPolicy> readPredicate(const std::vector<std::string>&) { return refu
 
 Result<Wishes> wishesNone(const GraphFacts&, const BreakPolicy&) { return Wishes{}; }
 
+std::string whatThereIs(const NodeNames& names, const std::string& wanted) {
+  std::vector<std::string> ops;
+  for (const std::string& name : names.all()) {
+    if (names.find(name)->kind() != torch::jit::prim::Constant) {
+      ops.push_back(name);
+    }
+  }
+  return ops.empty() ? ": the graph has none" : nearestOrAll(wanted, ops);
+}
+
 Result<Wishes> wishesAfter(const GraphFacts& facts, const BreakPolicy& policy) {
   const WorkingCopy& work = facts.work;
   Wishes wishes;
   for (const std::string& name : policy.names()) {
     const Node* node = work.names.find(name);
     if (!node) {
-      const std::string nearest = work.names.nearest(name);
       return fail(ErrorKind::Invalid,
-                  nearest.empty() ? fmt::format("no op is named '{}': the graph has none", name)
-                                  : fmt::format("no op is named '{}'; the nearest is '{}'", name, nearest));
+                  fmt::format("no op is named '{}'{}", name, whatThereIs(work.names, name)));
     }
     const size_t top = work.topLevel(node);
     if (work.nodes[top] != node || facts.nodes[top].constant) {

@@ -30,6 +30,20 @@ size_t editDistance(std::string_view a, std::string_view b) {
   return above[b.size()];
 }
 
+// The nearest candidate, or nothing when none is close enough to be a slip of the fingers.
+std::string slipOf(std::string_view wanted, const std::vector<std::string>& candidates) {
+  const size_t slips = std::max<size_t>(1, std::min(wanted.size(), kCompared) / 3);
+  // Among thousands of operators only those of about the same length can be near.
+  std::vector<std::string> alike;
+  for (const std::string& candidate : candidates) {
+    if (candidate.size() + slips >= wanted.size() && candidate.size() <= wanted.size() + slips) {
+      alike.push_back(candidate);
+    }
+  }
+  std::string nearest = nearestName(wanted, alike);
+  return nearest.empty() || editDistance(wanted, nearest) > slips ? "" : nearest;
+}
+
 }  // namespace
 
 std::string nearestName(std::string_view wanted, const std::vector<std::string>& candidates) {
@@ -46,19 +60,27 @@ std::string nearestName(std::string_view wanted, const std::vector<std::string>&
 }
 
 std::string didYouMean(std::string_view wanted, const std::vector<std::string>& candidates) {
-  const size_t slips = std::max<size_t>(1, std::min(wanted.size(), kCompared) / 3);
-  // Among thousands of operators only those of about the same length can be near.
-  std::vector<std::string> alike;
-  for (const std::string& candidate : candidates) {
-    if (candidate.size() + slips >= wanted.size() && candidate.size() <= wanted.size() + slips) {
-      alike.push_back(candidate);
-    }
-  }
-  const std::string nearest = nearestName(wanted, alike);
-  if (nearest.empty() || editDistance(wanted, nearest) > slips) {
+  const std::string near = slipOf(wanted, candidates);
+  return near.empty() ? "" : " (did you mean '" + near + "'?)";
+}
+
+std::string nearestOrAll(std::string_view wanted, const std::vector<std::string>& candidates) {
+  constexpr size_t kListed = 12;
+  if (candidates.empty()) {
     return "";
   }
-  return " (did you mean '" + nearest + "'?)";
+  const std::string near = slipOf(wanted, candidates);
+  if (!near.empty()) {
+    return "; the nearest is '" + near + "'";
+  }
+  const bool all = candidates.size() <= kListed;
+  const size_t before = all ? candidates.size() - 1 : kListed;
+  std::string text = candidates.size() == 1 ? "; there is " : "; there are ";
+  for (size_t i = 0; i < before; ++i) {
+    text += (i == 0 ? "" : ", ") + candidates[i];
+  }
+  text += before == 0 ? "" : " and ";
+  return text + (all ? candidates.back() : std::to_string(candidates.size() - before) + " more");
 }
 
 }  // namespace faultline

@@ -13,4 +13,8 @@ std::string nearestName(std::string_view wanted, const std::vector<std::string>&
 // " (did you mean 'x'?)", or empty when no candidate is close enough to be a slip of the fingers.
 std::string didYouMean(std::string_view wanted, const std::vector<std::string>& candidates);
 
+// "; the nearest is 'x'" under the same condition, else what there is: "; there are x, y and z", of many the
+// first few. Empty when there is nothing.
+std::string nearestOrAll(std::string_view wanted, const std::vector<std::string>& candidates);
+
 }  // namespace faultline

@@ -2,6 +2,7 @@
 
 #include "engine/ir/attribute_reader.h"
 #include "engine/ir/nearest.h"
+#include "engine/ir/places.h"
 #include "engine/ir/type_reader.h"
 #include "faultline/ir.h"
 
@@ -74,8 +75,10 @@ std::unordered_set<std::string> tailNames(std::string_view text, size_t first_li
 
 class GraphReader {
  public:
-  GraphReader(std::string_view text, size_t first_line)
-      : tails_(tailNames(text, first_line)), lexer_(text, first_line) {}
+  GraphReader(std::string_view text, size_t first_line, NodePlaces* places)
+      : tails_(tailNames(text, first_line)), lexer_(text, first_line), text_(text), places_(places) {
+    counted_.line = first_line;
+  }
 
   std::shared_ptr<Graph> read() {
     std::shared_ptr<Graph> graph = readBody(0);
@@ -284,6 +287,9 @@ class GraphReader {
       nameValue(value, output.name);
       value->setType(output.type);
     }
+    if (places_ != nullptr) {
+      places_->emplace(node, placeOf(begin));
+    }
     if (has_tail) {
       refer(written, begin,
             [node](std::shared_ptr<Graph> graph) { node->g_(c10::attr::Subgraph, std::move(graph)); });
@@ -301,6 +307,16 @@ class GraphReader {
     for (size_t i = 0; i < outputs.size(); ++i) {
       define(node->outputs()[i], outputs[i].name);
     }
+  }
+
+  // Nodes come in the order of the text, so its line ends are counted once.
+  SourceLocation placeOf(size_t offset) {
+    for (; counted_to_ < offset; ++counted_to_) {
+      const bool line_end = text_[counted_to_] == '\n';
+      counted_.line += line_end ? 1 : 0;
+      counted_.column = line_end ? 1 : counted_.column + 1;
+    }
+    return counted_;
   }
 
   std::string readKind() {
@@ -366,6 +382,10 @@ class GraphReader {
 
   const std::unordered_set<std::string> tails_;
   Lexer lexer_;
+  const std::string_view text_;
+  NodePlaces* const places_;
+  SourceLocation counted_{1, 1};
+  size_t counted_to_ = 0;
   std::map<std::string, std::vector<Reference>> references_;
   size_t graphs_ = 0;
   size_t depth_ = 0;
@@ -378,17 +398,26 @@ class GraphReader {
   std::vector<std::string> order_;
 };
 
-}  // namespace
-
-Result<std::shared_ptr<Graph>> readGraph(std::string_view text, size_t first_line) {
+Result<std::shared_ptr<Graph>> readNoting(std::string_view text, size_t first_line, NodePlaces* places) {
   try {
-    return GraphReader(text, first_line).read();
+    return GraphReader(text, first_line, places).read();
   } catch (ReadFailure& failure) {
     return tl::make_unexpected(std::move(failure.error));
   } catch (const c10::Error& error) {
     return fail(ErrorKind::Unsupported,
                 "torch refuses this graph: " + std::string(error.what_without_backtrace()));
   }
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Graph>> readGraph(std::string_view text, size_t first_line) {
+  return readNoting(text, first_line, nullptr);
+}
+
+Result<std::shared_ptr<Graph>> readGraphWithPlaces(std::string_view text, size_t first_line,
+                                                   NodePlaces& places) {
+  return readNoting(text, first_line, &places);
 }
 
 }  // namespace faultline

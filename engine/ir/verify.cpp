@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "engine/ir/describe.h"
+#include "engine/ir/places.h"
 #include "engine/ir/verify_rules.h"
 #include "faultline/ir.h"
 
@@ -13,6 +14,7 @@ using torch::jit::Block;
 // Thrown and caught in this file only.
 struct Problem {
   std::string message;
+  const Node* node;
 };
 
 class Verifier {
@@ -27,7 +29,7 @@ class Verifier {
 
  private:
   [[noreturn]] void fail(const Node& node, const std::string& what) {
-    throw Problem{fmt::format("{}: {}{}", shortened(describeNode(node)), what, place_)};
+    throw Problem{fmt::format("{}: {}{}", shortened(describeNode(node)), what, place_), &node};
   }
 
   void block(const Block& block) {
@@ -108,12 +110,16 @@ class Verifier {
 
 }  // namespace
 
-Result<void> verifyGraph(const Graph& graph) {
+Result<void> verifyGraph(const Graph& graph) { return verifyGraphWithPlaces(graph, {}); }
+
+Result<void> verifyGraphWithPlaces(const Graph& graph, const NodePlaces& places) {
   try {
     Verifier().graph(graph, "");
     return {};
   } catch (const Problem& problem) {
-    return fail(ErrorKind::Invalid, problem.message);
+    const auto place = places.find(problem.node);
+    return fail(ErrorKind::Invalid, problem.message,
+                place == places.end() ? std::nullopt : std::optional(place->second));
   } catch (const c10::Error& error) {
     return fail(ErrorKind::Invalid,
                 "torch refuses this graph: " + std::string(error.what_without_backtrace()));

@@ -1,7 +1,9 @@
 // faultline break: plan, compile, print and run a broken graph.
+#include <map>
 #include <memory>
 #include <optional>
 
+#include <c10/util/accumulate.h>
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -34,6 +36,23 @@ struct BreakFlags {
 };
 
 constexpr double kSeconds = 30;
+
+// The plan is for all runs of a case; where these differ in sizes, no bytes are known to it. What is printed
+// and executed is the first run.
+void measureAsInFirstRun(BreakPlan& plan, const torch::jit::Graph& graph, const Case& c) {
+  std::map<std::string, int64_t> bytes;
+  const std::vector<InputSpec>& inputs = c.runs.front().inputs;
+  for (size_t i = 0; i < inputs.size() && i < graph.inputs().size(); ++i) {
+    const InputSpec& spec = inputs[i].kind == InputSpec::Kind::SameAs ? inputs[inputs[i].same_as] : inputs[i];
+    if (spec.kind != InputSpec::Kind::Tensor) continue;
+    bytes[graph.inputs()[i]->debugName()] =
+        c10::multiply_integers(spec.sizes) * static_cast<int64_t>(c10::elementSize(spec.dtype));
+  }
+  for (PlannedPiece& piece : plan.pieces) {
+    piece.bytes = 0;
+    for (const std::string& parameter : piece.parameters) piece.bytes += bytes[parameter];
+  }
+}
 
 Result<CompileOptions> compileOptions(const BreakFlags& flags, size_t pieces) {
   CompileOptions options;
@@ -70,6 +89,7 @@ Result<ExitCode> runBreak(const BreakFlags& flags) {
   auto plan = planBreaks(*prepared->graph, *policy);
   if (!plan) return tl::make_unexpected(plan.error());
   deadline.reset();
+  measureAsInFirstRun(*plan, *prepared->graph, *loaded);
   const auto other_caps = whatIf(flags.what_if, *policy, *prepared->graph);
   if (!other_caps) return tl::make_unexpected(other_caps.error());
   const auto options = compileOptions(flags, plan->pieces.size());

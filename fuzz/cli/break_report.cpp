@@ -3,29 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "faultline/ir.h"
+#include "fuzz/cli/folding.h"
 
 namespace faultline::cli {
 namespace {
-
-std::string words(const std::vector<std::string>& list) {
-  return list.empty() ? "none" : fmt::format("{}", fmt::join(list, ", "));
-}
-
-// All of a short list, of a long one how it begins and ends.
-std::string folded(const std::vector<std::string>& list) {
-  constexpr size_t kShort = 6;
-  if (list.size() <= kShort) return words(list);
-  return fmt::format("{}, {}, … {} more …, {}", list[0], list[1], list.size() - 3, list.back());
-}
-
-std::string named(const std::vector<std::string>& list, bool summary) {
-  return summary ? folded(list) : words(list);
-}
 
 const char* kindWord(CompiledPiece::Kind kind) {
   return kind == CompiledPiece::Kind::Compiled ? "compiled" : "eager";
@@ -103,7 +90,17 @@ void printRefused(const Console& console, const std::vector<RefusedCut>& refused
   for (const RefusedCut& cut : refused) {
     if (cut.instead.empty()) places[cut.code].push_back(cut.at);
   }
+  size_t moved = 0;
+  const auto has_instead = [](const RefusedCut& cut) { return !cut.instead.empty(); };
+  const Shown moved_shown(static_cast<size_t>(std::count_if(refused.begin(), refused.end(), has_instead)),
+                          summary);
   for (const RefusedCut& cut : refused) {
+    const size_t position = moved;
+    moved += cut.instead.empty() ? 0 : 1;
+    if (!cut.instead.empty()) {
+      if (const size_t count = moved_shown.leftOutAt(position)) printLeftOut(console, count, "refused cuts");
+      if (!moved_shown(position)) continue;
+    }
     if (!cut.instead.empty() || places[cut.code].size() < kFolded) {
       const std::string instead = cut.instead.empty() ? "" : "; cut after " + cut.instead + " instead";
       console.paragraph(fmt::format("refused at {} ({}): {}{}", cut.at, cut.code, cut.reason, instead), 2);
@@ -139,12 +136,26 @@ std::string headline(std::string_view text) {
 void printPlan(const Console& console, const BreakPlan& plan, bool summary) {
   console.line(fmt::format("Plan: {}, {}, {} refused", plural(plan.pieces.size(), "piece"),
                            plural(plan.cuts.size(), "cut"), plan.refused.size()));
+  const Shown piece_shown(plan.pieces.size(), summary);
   for (size_t k = 0; k < plan.pieces.size(); ++k) {
     const PlannedPiece& piece = plan.pieces[k];
+    if (const size_t count = piece_shown.leftOutAt(k)) {
+      size_t ops = 0;
+      std::set<std::string> parameters;
+      for (size_t i = k; i < k + count; ++i) {
+        ops += plan.pieces[i].ops.size();
+        parameters.insert(plan.pieces[i].parameters.begin(), plan.pieces[i].parameters.end());
+      }
+      printLeftOut(
+          console, count, "pieces",
+          fmt::format(" with {} and {}", plural(ops, "op"), plural(parameters.size(), "parameter")));
+    }
+    if (!piece_shown(k)) continue;
     const std::string block = piece.block.empty() ? "" : fmt::format(" ({})", piece.block);
     console.paragraph(fmt::format("piece {}{}: {}", k, block, named(piece.ops, summary)), 2);
-    console.paragraph(fmt::format("parameters: {} ({} bytes)", named(piece.parameters, summary), piece.bytes),
-                      6);
+    // Sizes that nobody knows are no bytes.
+    const std::string bytes = piece.bytes > 0 ? fmt::format(" ({} bytes)", piece.bytes) : "";
+    console.paragraph(fmt::format("parameters: {}{}", named(piece.parameters, summary), bytes), 6);
     console.paragraph("in: " + named(piece.inputs, summary), 6);
     console.paragraph("out: " + named(piece.outputs, summary), 6);
     if (!piece.eager_reason.empty() && piece.eager_ops.empty()) {
@@ -168,7 +179,10 @@ void printPlan(const Console& console, const BreakPlan& plan, bool summary) {
     console.paragraph(fmt::format("cut after {}: {}", cut.after, cut.reason), 2);
   }
   printRefused(console, plan.refused, summary);
+  const Shown bucket_shown(plan.buckets.size(), summary);
   for (size_t b = 0; b < plan.buckets.size(); ++b) {
+    if (const size_t count = bucket_shown.leftOutAt(b)) printLeftOut(console, count, "buckets");
+    if (!bucket_shown(b)) continue;
     const PlannedBucket& bucket = plan.buckets[b];
     console.paragraph(fmt::format("bucket {}, complete with piece {}: {} ({} bytes){}", b, bucket.piece,
                                   named(bucket.parameters, summary), bucket.bytes,
@@ -179,8 +193,19 @@ void printPlan(const Console& console, const BreakPlan& plan, bool summary) {
 
 void printCompiledPieces(const Console& console, const CompiledGraph& compiled) {
   console.line();
-  for (size_t k = 0; k < compiled.pieces().size(); ++k) {
-    const CompiledPiece& piece = compiled.pieces()[k];
+  const auto& pieces = compiled.pieces();
+  const Shown shown(pieces.size(), true);
+  for (size_t k = 0; k < pieces.size(); ++k) {
+    const CompiledPiece& piece = pieces[k];
+    if (const size_t count = shown.leftOutAt(k)) {
+      const auto from = pieces.begin() + static_cast<std::ptrdiff_t>(k);
+      const auto eager =
+          std::count_if(from, from + static_cast<std::ptrdiff_t>(count),
+                        [](const CompiledPiece& one) { return one.kind == CompiledPiece::Kind::Eager; });
+      printLeftOut(console, count, "pieces",
+                   eager == 0 ? ", all compiled" : fmt::format(", {} of them eager", eager));
+    }
+    if (!shown(k)) continue;
     if (piece.kind == CompiledPiece::Kind::Eager) {
       console.paragraph(fmt::format("piece {} runs eagerly: {}", k, piece.reason), 2);
       continue;
@@ -264,7 +289,16 @@ void printRun(const Console& console, const BreakRun& run, bool summary) {
   for (const std::string& promise : run.broken_promises) console.paragraph("Hooks: " + promise);
   if (run.hook_order.empty()) return;
   console.line("Hooks by piece, in the order backwards ran; inside a piece the order is free:");
-  for (const PieceHooks& hooks : run.hook_order) {
+  const Shown shown(run.hook_order.size(), summary);
+  for (size_t i = 0; i < run.hook_order.size(); ++i) {
+    const PieceHooks& hooks = run.hook_order[i];
+    if (const size_t count = shown.leftOutAt(i)) {
+      size_t otherwise = 0;
+      for (size_t k = i; k < i + count; ++k) otherwise += run.hook_order[k].as_predicted ? 0 : 1;
+      printLeftOut(console, count, "pieces",
+                   otherwise == 0 ? ", all as predicted" : fmt::format(", {} NOT as predicted", otherwise));
+    }
+    if (!shown(i)) continue;
     console.paragraph(
         fmt::format("{}: predicted {}; observed {}{}{}",
                     hooks.piece < 0 ? "before any piece" : fmt::format("piece {}", hooks.piece),
@@ -277,10 +311,18 @@ void printRun(const Console& console, const BreakRun& run, bool summary) {
   for (size_t column = 0; column < 5; ++column) table.alignRight(column);
   int64_t before = 0;
   const int64_t all = run.hook_order.back().bytes_ready;
-  for (const PieceHooks& hooks : run.hook_order) {
+  for (size_t i = 0; i < run.hook_order.size(); ++i) {
+    const PieceHooks& hooks = run.hook_order[i];
+    if (shown.leftOutAt(i) != 0) table.add({"…"});
+    if (!shown(i)) {
+      before = hooks.bytes_ready;
+      continue;
+    }
     table.add({hooks.piece < 0 ? "none" : std::to_string(hooks.piece),
                std::to_string(hooks.bytes_ready - before), std::to_string(hooks.bytes_ready),
-               all > 0 ? fmt::format("{}%", 100 * hooks.bytes_ready / all) : "-",
+               all > 0
+                   ? percentage(static_cast<uint64_t>(hooks.bytes_ready), static_cast<uint64_t>(all)) + "%"
+                   : "-",
                std::to_string(hooks.eager_bytes_ready)});
     before = hooks.bytes_ready;
   }

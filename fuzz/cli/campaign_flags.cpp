@@ -19,9 +19,10 @@ void addCampaign(CLI::App& app, CampaignFlags& flags, const std::string& default
   addWords(app, "--oracle", flags.oracles, "ORACLE,…", "only these oracles; default: all");
   app.add_flag("--strict", flags.strict, "hook_order compares total orders");
   CLI::Option* jobs = addCount(app, "-j,--jobs", flags.jobs, "worker processes; default: one per core");
-  CLI::Option* timeout =
-      addDuration(app, "--case-timeout", flags.case_timeout,
-                  "a case that takes longer is a failure, shown by four tries; default: 30s");
+  CLI::Option* timeout = addDuration(
+      app, "--case-timeout", flags.case_timeout,
+      "a case that takes longer is a failure, shown by four tries (check: none where eager PyTorch "
+      "takes longer); default: 30s");
   CLI::Option* limit = addCount(app, "--rss-limit-mb", flags.rss_limit_mb,
                                 "a worker above it is killed; 0: no limit; default: 2048");
   app.add_flag("--in-process", flags.in_process,

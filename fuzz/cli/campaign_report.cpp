@@ -49,12 +49,18 @@ std::string knownAndNew(const CampaignSummary& summary) {
   return known.empty() ? fresh : plural(known.size(), "known issue") + " and " + fresh;
 }
 
-// What is rare must not look as if it had never been.
-std::string percentage(uint64_t count, uint64_t of) {
-  if (count == 0 || of == 0) return "0";
-  return 100 * count >= of
-             ? std::to_string(100 * count / of)
-             : fmt::format("{:.2g}", 100.0 * static_cast<double>(count) / static_cast<double>(of));
+// Prose is wrapped. A traceback is not, nor is code: marks stand below what they point at.
+void printDetail(const Console& console, const std::string& detail) {
+  bool traceback = false;
+  std::istringstream lines(detail);
+  for (std::string line; std::getline(lines, line);) {
+    traceback = traceback || line.rfind("Traceback of ", 0) == 0;
+    if (traceback || line.rfind(' ', 0) == 0) {
+      console.line("  " + line);
+    } else {
+      console.paragraph(line, 2);
+    }
+  }
 }
 
 }  // namespace
@@ -148,8 +154,7 @@ void printFailures(const Console& console, const CampaignSummary& summary, const
     if (!failure.known.empty()) continue;
     console.line();
     console.paragraph(fmt::format("Failure in lane {}: {}", failure.lane, plural(failure.count, "case")));
-    std::istringstream detail(failure.detail);
-    for (std::string line; std::getline(detail, line);) console.paragraph(line, 2);
+    printDetail(console, failure.detail);
     console.line(failure.signature);
     console.line(failure.case_path.empty() ? "(not saved: --out DIR saves cases)" : failure.case_path);
     console.line(command(failure));

@@ -64,6 +64,35 @@ bool anyGradients(const CampaignSummary& summary) {
                      [](const auto& lane) { return lane.second.applicable > 0; });
 }
 
+// What it means that the case as a whole was not judged, and what to do about it.
+std::string meaningOf(const std::string& reason, const CheckOptions& options, const std::string& thrown) {
+  if (reason == kReferenceTimeout) {
+    const auto flag = [](double seconds) { return fmt::format("--case-timeout{}{:g}s", kUnbroken, seconds); };
+    return fmt::format(
+        "Eager PyTorch, which lanes are compared with, takes too long for {}, in which it runs twice and "
+        "then "
+        "each lane: the model itself is that slow. Give a larger one, as {}.",
+        flag(options.case_timeout), flag(10 * options.case_timeout));
+  }
+  if (reason == "reference_nondeterministic") {
+    return "Two runs of eager PyTorch with the same inputs and the same seed differ, so that there is "
+           "nothing "
+           "to compare lanes with. Memory that is read before anything is written into it (torch.empty, "
+           "empty_like, new_empty) is the usual cause.";
+  }
+  return thrown.empty() ? "No lane could be compared with eager PyTorch."
+                        : "Eager PyTorch throws, and lanes have to throw alike: " + thrown;
+}
+
+bool anyReasons(const CampaignSummary& summary) {
+  for (const auto& [oracle, lanes] : summary.oracles) {
+    for (const auto& [lane, tally] : lanes) {
+      if (!tally.reasons.empty()) return true;
+    }
+  }
+  return false;
+}
+
 std::string pasteCommand(const CheckFlags& flags, const FailureGroup& failure) {
   if (!failure.case_path.empty()) return "faultline replay " + shellQuoted(failure.case_path);
   std::string command = "faultline check " + shellQuoted(flags.model);
@@ -89,16 +118,19 @@ Result<ExitCode> runCheck(const CheckFlags& flags) {
   if (outcome) {
     console.paragraph(
         fmt::format("{} in lanes {}, against the reference:", flags.model, fmt::join(outcome->lanes, ", ")));
-    printVerdicts(console, *outcome);
-    for (const auto& [reason, count] : outcome->skipped)
+    // A case that was skipped before the first lane has nothing to say of any.
+    if (outcome->skipped.empty() || anyReasons(*outcome)) printVerdicts(console, *outcome);
+    const std::string thrown = outcome->reference_error.empty() ? "" : outcome->reference_error + hint;
+    for (const auto& [reason, count] : outcome->skipped) {
       console.line("The case as a whole was skipped: " + reason);
-    if (!outcome->reference_error.empty()) {
-      console.paragraph("Eager PyTorch throws, and lanes have to throw alike: " + outcome->reference_error +
-                        hint);
-    } else if (outcome->interrupted_by != 0) {
+      console.paragraph(meaningOf(reason, options, thrown));
+    }
+    if (outcome->interrupted_by != 0) {
       console.line(fmt::format("Interrupted by signal {}: what is missing was not looked at.",
                                outcome->interrupted_by));
-    } else if (!anyGradients(*outcome)) {
+    } else if (outcome->skipped.empty() && !thrown.empty()) {
+      console.paragraph("Eager PyTorch throws, and lanes have to throw alike: " + thrown);
+    } else if (outcome->skipped.empty() && !anyGradients(*outcome)) {
       console.paragraph(fmt::format("No gradient was compared, for {}.", why_no_gradient));
     }
     printFailures(console, *outcome,

@@ -43,6 +43,32 @@ std::string withoutControls(std::string_view text) {
   return clean;
 }
 
+// What stands in quotes is to be typed or found as it is: 'x=float32[4,8]', `faultline list lanes`. A quote
+// opens where a word begins (elsewhere it is an apostrophe) and closes where one ends.
+std::string quotesUnbroken(std::string_view text) {
+  constexpr size_t kLongest = 200;  // whoever quotes more than that quotes no name
+  constexpr std::string_view kBefore = " (=\n", kBehind = " ).,;:?\n";
+  std::string result;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char quote = text[at];
+    result += quote;
+    if ((quote != '\'' && quote != '`') || (at > 0 && kBefore.find(text[at - 1]) == std::string_view::npos)) {
+      continue;
+    }
+    size_t end = at;
+    do {
+      end = text.find(quote, end + 1);
+    } while (end != std::string_view::npos && end + 1 < text.size() &&
+             kBehind.find(text[end + 1]) == std::string_view::npos);
+    if (end == std::string_view::npos || end - at > kLongest) continue;
+    for (const char c : text.substr(at + 1, end - at)) {
+      c == ' ' ? result += kUnbroken : result += c;
+    }
+    at = end;
+  }
+  return result;
+}
+
 std::string padded(const std::string& text, size_t width, bool right) {
   const size_t have = displayWidth(text);
   const std::string space(have < width ? width - have : 0, ' ');
@@ -73,8 +99,8 @@ void complain(std::string_view text) {
 }
 
 std::string asComplaint(std::string_view sentence) {
-  const std::string clean = withoutControls(sentence);
-  return (isatty(STDERR_FILENO) != 0 ? wrap(clean, kWidth, 2) : clean) + "\n";
+  constexpr size_t kIndent = 2;
+  return wrap(quotesUnbroken(withoutControls(sentence)), kWidth - kIndent, kIndent) + "\n";
 }
 
 void complainOf(std::string_view sentence) { complain(asComplaint(sentence)); }
@@ -118,7 +144,8 @@ std::string wrap(std::string_view text, size_t width, size_t indent) {
       ++column;
     }
     result += word;
-    column += needed;
+    const size_t line_end = word.rfind('\n');
+    column = line_end == std::string_view::npos ? column + needed : displayWidth(word.substr(line_end + 1));
   }
   for (size_t at = 0; (at = result.find(kUnbroken, at)) != std::string::npos;) {
     result.replace(at, kUnbroken.size(), " ");
@@ -174,6 +201,13 @@ std::string Table::str(size_t indent) const {
     if (!line.empty()) result += line + '\n';
   }
   return result;
+}
+
+std::string percentage(uint64_t count, uint64_t of) {
+  if (count == 0 || of == 0) return "0";
+  const double exact = 100.0 * static_cast<double>(count) / static_cast<double>(of);
+  if (count < of && exact >= 99.5) return ">99";
+  return exact < 0.95 ? fmt::format("{:.2g}", exact) : fmt::format("{:.0f}", exact);
 }
 
 std::string plural(uint64_t count, std::string_view noun) {

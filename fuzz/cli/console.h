@@ -26,8 +26,8 @@ class Console {
 
 // To stderr. A stream that is closed or full is not worth dying for.
 void complain(std::string_view text);
-// What went wrong, in a sentence: one line for programs, wrapped on a terminal; bytes that no terminal should
-// get are written as \xNN.
+// What went wrong, in a sentence: wrapped, but not inside quotes; bytes that no terminal should get are
+// written as \xNN.
 void complainOf(std::string_view sentence);
 std::string asComplaint(std::string_view sentence);  // the same as text, for those who may not make it then
 
@@ -74,5 +74,8 @@ class Table {
 };
 
 std::string plural(uint64_t count, std::string_view noun);  // "1 case", "2 cases"
+// "66" of a hundred, rounded; but what is rare does not look as if it had never been ("0.02"), nor what is
+// usual as if there were no exception (">99").
+std::string percentage(uint64_t count, uint64_t of);
 
 }  // namespace faultline::cli

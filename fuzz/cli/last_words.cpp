@@ -47,7 +47,7 @@ void onFatalSignal(int signal) {
 }  // namespace
 
 void leaveLastWords(const std::string& advice) {
-  last_words = asComplaint("." + std::string(isatty(STDERR_FILENO) != 0 ? "\n  " : " ") + advice);
+  last_words = asComplaint(".\n  " + advice);
   // A stack that has overflown holds no handler.
   static char stack[1 << 16];
   const stack_t alternative{.ss_sp = stack, .ss_flags = 0, .ss_size = sizeof stack};

@@ -84,10 +84,11 @@ std::string hintAtValues(const Case& c) {
   return {};
 }
 
-Result<std::shared_ptr<torch::jit::Graph>> graphOfText(const std::string& text, const std::string& path) {
+Result<std::shared_ptr<torch::jit::Graph>> graphOfText(const std::string& text, const std::string& path,
+                                                       NodePlaces& places) {
   // What is wrong with a graph is for the caller to say.
   if (fileKind(text) == FileKind::Ir) {
-    auto graph = readGraph(text);
+    auto graph = readGraphWithPlaces(text, 1, places);
     if (!graph) return tl::make_unexpected(inFile(graph.error(), path));
     return *graph;
   }
@@ -96,9 +97,9 @@ Result<std::shared_ptr<torch::jit::Graph>> graphOfText(const std::string& text, 
   return model->graph;
 }
 
-Result<std::shared_ptr<torch::jit::Graph>> loadGraphFile(const std::string& path) {
+Result<std::shared_ptr<torch::jit::Graph>> loadGraphFile(const std::string& path, NodePlaces& places) {
   // Text is read once: it may come from a pipe. An archive is none.
-  if (const auto text = readTextFile(path)) return graphOfText(*text, path);
+  if (const auto text = readTextFile(path)) return graphOfText(*text, path, places);
   auto model = loadModel(path);
   if (!model) return tl::make_unexpected(model.error());
   return model->graph;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/ir/places.h"
 #include "faultline/error.h"
 #include "generators/case/case.h"
 #include "generators/case/model.h"
@@ -19,9 +20,11 @@ Result<Case> loadModelFile(const std::string& path, const std::vector<std::strin
 // The same error, said about a file.
 Error inFile(Error error, const std::string& path);
 
-// The graph alone, profile nodes and subgraphs included. IR text is read, not verified.
-Result<std::shared_ptr<torch::jit::Graph>> graphOfText(const std::string& text, const std::string& path);
-Result<std::shared_ptr<torch::jit::Graph>> loadGraphFile(const std::string& path);
+// The graph alone, profile nodes and subgraphs included. IR text is read, not verified; `places` is for the
+// errors of who does.
+Result<std::shared_ptr<torch::jit::Graph>> graphOfText(const std::string& text, const std::string& path,
+                                                       NodePlaces& places);
+Result<std::shared_ptr<torch::jit::Graph>> loadGraphFile(const std::string& path, NodePlaces& places);
 
 // For a program that throws: " Whole numbers are …", or nothing where no input is made of whole numbers that
 // nobody gave.

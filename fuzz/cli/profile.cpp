@@ -159,10 +159,11 @@ Result<ExitCode> runProfile(const ProfileFlags& flags) {
   if (flags.file.empty())
     return fail(ErrorKind::Invalid,
                 "FILE is missing: a graph with profile nodes. Only --passes and --pruning do without one");
-  const auto graph = loadGraphFile(flags.file);
+  NodePlaces places;
+  const auto graph = loadGraphFile(flags.file, places);
   if (!graph) return tl::make_unexpected(graph.error());
   // What is wrong with profile nodes is a finding; the graph without them has to be one.
-  if (const auto valid = verifyGraph(**graph); !valid) {
+  if (const auto valid = verifyGraphWithPlaces(**graph, places); !valid) {
     auto without = (*graph)->copy();
     removeProfileNodes(*without);
     if (!verifyGraph(*without)) return tl::make_unexpected(inFile(valid.error(), flags.file));

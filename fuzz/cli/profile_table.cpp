@@ -66,9 +66,10 @@ Result<ExitCode> runPassTable(const PassTableFlags& flags) {
   if (flags.file.empty()) {
     samples = generatedSamples(seed, cases);
   } else {
-    const auto graph = loadGraphFile(flags.file);
+    NodePlaces places;
+    const auto graph = loadGraphFile(flags.file, places);
     if (!graph) return tl::make_unexpected(graph.error());
-    if (const auto valid = verifyGraph(**graph); !valid)
+    if (const auto valid = verifyGraphWithPlaces(**graph, places); !valid)
       return tl::make_unexpected(inFile(valid.error(), flags.file));
     auto sample = sampleOf(**graph);
     if (!sample) return tl::make_unexpected(inFile(sample.error(), flags.file));

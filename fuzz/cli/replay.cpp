@@ -82,7 +82,7 @@ Result<ExitCode> runReplay(const ReplayFlags& flags) {
   line.clear();
   if (outcome) {
     for (const Error& error : outcome->bad_inputs)
-      complain(wrap(fmt::format("faultline replay: {}", error.str()), kWidth, 2) + "\n");
+      complainOf(fmt::format("faultline replay: {}", error.str()));
     if (!outcome->bad_inputs.empty()) {
       complain(wrap(fmt::format("{} could not be read: mend or remove {}; generators/case/README.md has the "
                                 "grammar, `faultline show FILE` tells whether it reads",

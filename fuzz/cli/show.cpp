@@ -151,11 +151,13 @@ Result<ExitCode> runShow(const ShowFlags& flags) {
     result["kind"] = "case";
     result["case"] = caseJson(*c);
   } else {
-    const auto graph =
-        fileKind(*bytes) == FileKind::Archive ? loadGraphFile(flags.file) : graphOfText(*bytes, flags.file);
+    NodePlaces places;
+    const auto graph = fileKind(*bytes) == FileKind::Archive ? loadGraphFile(flags.file, places)
+                                                             : graphOfText(*bytes, flags.file, places);
     if (!graph) return tl::make_unexpected(graph.error());
-    const auto valid = verifyGraph(**graph);
-    console.paragraph(valid ? "Graph, valid" : "Graph, NOT valid: " + valid.error().message);
+    const auto valid = verifyGraphWithPlaces(**graph, places);
+    console.paragraph(valid ? "Graph, valid"
+                            : "Graph, NOT valid: " + inFile(valid.error(), flags.file).str());
     printGraph(console, **graph, flags.ir);
     result["kind"] = "graph";
     result["valid"] = valid.has_value();

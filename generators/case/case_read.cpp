@@ -1,6 +1,7 @@
 // Reads case files line by line up to the graph; grammar in generators/case/README.md.
 #include <fmt/format.h>
 
+#include "engine/ir/places.h"
 #include "faultline/ir.h"
 #include "generators/case/case_text.h"
 #include "generators/case/expectation.h"
@@ -28,10 +29,11 @@ class CaseReader {
   Result<Case> read() {
     if (auto header = readHeader(); !header) return tl::make_unexpected(header.error());
     places_.graph_line = line_;
-    auto graph = readGraph(text_.rest(), line_);
+    NodePlaces nodes;
+    auto graph = readGraphWithPlaces(text_.rest(), line_, nodes);
     if (!graph) return tl::make_unexpected(graph.error());
     case_.graph = std::move(*graph);
-    if (auto verified = verifyGraph(*case_.graph); !verified) {
+    if (auto verified = verifyGraphWithPlaces(*case_.graph, nodes); !verified) {
       if (verified.error().message.find(kNoOperator) != std::string::npos)
         verified.error().kind = ErrorKind::Unsupported;
       if (!verified.error().where) verified.error().where = SourceLocation{line_, 1};

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/ir/places.h"
 #include "faultline/ir.h"
 #include "generators/case/file.h"
 #include "generators/case/script.h"
@@ -28,9 +29,11 @@ Result<Model> modelFromCase(std::string_view text) {
 }
 
 Result<Model> modelFromIr(std::string_view text) {
-  auto graph = readGraph(text);
+  NodePlaces places;
+  auto graph = readGraphWithPlaces(text, 1, places);
   if (!graph) return tl::make_unexpected(graph.error());
-  if (auto verified = verifyGraph(**graph); !verified) return tl::make_unexpected(verified.error());
+  if (auto verified = verifyGraphWithPlaces(**graph, places); !verified)
+    return tl::make_unexpected(verified.error());
   Model model;
   model.source_kind = "ir";
   model.graph = std::move(*graph);

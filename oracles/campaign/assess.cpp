@@ -1,5 +1,7 @@
 #include "oracles/campaign/assess.h"
 
+#include <limits>
+
 #include <fmt/format.h>
 
 #include "oracles/lane.h"
@@ -153,6 +155,25 @@ Result<std::optional<Assessment>> assess(Conductor& conductor, const Job& how, c
     assessment.repeats.push_back(std::move(**result));
   }
   return assessment;
+}
+
+Result<std::optional<double>> referenceSeconds(Conductor& conductor, const Job& how,
+                                               const std::string& text) {
+  Result<std::optional<JobOutcome>> outcome = conductor.await(freshJob(how, text, {}, 1));
+  if (!outcome || !*outcome) {
+    return withoutValue<double>(outcome);
+  }
+  if ((*outcome)->death) {
+    const bool endless = (*outcome)->death->kind == FailureKind::timeout;
+    return endless ? std::numeric_limits<double>::infinity() : 0.0;
+  }
+  double seconds = 0;
+  for (const CaseResult& result : (*outcome)->report.results) {
+    for (const auto& [lane, used] : result.lane_seconds) {
+      seconds += used;
+    }
+  }
+  return seconds;
 }
 
 Result<std::optional<std::string>> recoverText(Conductor& conductor, const Job& job,

@@ -38,6 +38,10 @@ struct Assessment {
 Result<std::optional<Assessment>> assess(Conductor& conductor, const Job& how, const std::string& text,
                                          const std::vector<std::string>& lanes, bool dies);
 
+// How long the reference executes the text, once; infinite where it does not end in time, 0 where it dies of
+// something else. Nothing: a signal came.
+Result<std::optional<double>> referenceSeconds(Conductor& conductor, const Job& how, const std::string& text);
+
 // The text of the case that a worker died of, with the op that was about to be executed in it if it was being
 // generated; empty where it cannot be had. Nothing: a signal came.
 Result<std::optional<std::string>> recoverText(Conductor& conductor, const Job& job,

@@ -70,6 +70,8 @@ struct NamedCase {
   std::string name;  // for reports: the model's file name
   Case value;
 };
+// Reason of the skip of a case whose reference takes so long that no time is left for lanes.
+inline constexpr const char* kReferenceTimeout = "reference_timeout";
 struct CheckOptions : CampaignOptions {  // default lanes: engine, stock
   std::vector<NamedCase> cases;
   std::string out_dir;  // as in FuzzOptions; empty: none

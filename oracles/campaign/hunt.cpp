@@ -51,6 +51,9 @@ bool contains(const std::vector<std::string>& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
+// Two executions of the reference, and a lane that may take twice as long as eager.
+constexpr double kTimesReference = 4;
+
 }  // namespace
 
 Hunt::Hunt(const CampaignOptions& options, OutDir& out, CampaignSummary summary, uint64_t next, json state)
@@ -155,6 +158,21 @@ FailureGroup* Hunt::groupOf(const Finding& finding) {
     }
   }
   return nullptr;
+}
+
+Result<bool> Hunt::takesTooLongInEager(const Catch& caught) {
+  // A user's program may simply be that long, where a generated one that does not end is a finding.
+  if (summary_.command != "check" || !caught.death || caught.death->kind != FailureKind::timeout) {
+    return false;
+  }
+  if (caught.death->record.lane == "reference") {
+    return true;
+  }
+  const Result<std::optional<double>> seconds = referenceSeconds(*conductor_, caught.job, caught.job.text);
+  if (!seconds) {
+    return tl::make_unexpected(seconds.error());
+  }
+  return seconds->value_or(0) * kTimesReference > caught.job.timeout;
 }
 
 Result<bool> Hunt::recover(Catch& caught) {
@@ -357,7 +375,13 @@ Result<Conductor::Then> Hunt::commit(uint64_t position, JobOutcome outcome, uint
   caught.position = position;
   caught.job = std::move(outcome.job);
   caught.death = std::move(outcome.death);
-  if (caught.death) {
+  Result<bool> too_long = takesTooLongInEager(caught);
+  if (!too_long) {
+    return tl::make_unexpected(too_long.error());
+  }
+  if (*too_long) {
+    caught.result.skip = kReferenceTimeout;
+  } else if (caught.death) {
     Result<bool> recovered = recover(caught);
     if (!recovered || !*recovered) {
       return recovered ? Result<Conductor::Then>(Conductor::Then::Stop)

@@ -40,6 +40,9 @@ class Hunt {
     std::string log;
   };
 
+  // That time ran out says nothing then of the lane in which it did.
+  Result<bool> takesTooLongInEager(const Catch& caught);
+
   // These return false when a signal came: then nothing of the case is counted.
   Result<bool> recover(Catch& caught);
   Result<bool> confirm(Catch& caught, std::set<std::string>& flaky);

@@ -81,5 +81,17 @@ TEST(Nearest, SuggestsOnlyWhatIsClose) {
   EXPECT_EQ(didYouMean("x", {}), "");
 }
 
+TEST(Nearest, OrAllThatThereIs) {
+  EXPECT_EQ(nearestOrAll("rleu", {"gelu", "relu"}), "; the nearest is 'relu'");
+  EXPECT_EQ(nearestOrAll("nosuch", {"gelu", "relu", "mul"}), "; there are gelu, relu and mul");
+  EXPECT_EQ(nearestOrAll("nosuch", {"gelu"}), "; there is gelu");
+  EXPECT_EQ(nearestOrAll("nosuch", {}), "");
+  std::vector<std::string> many;
+  for (int i = 0; i < 1000; ++i) many.push_back("op_" + std::to_string(i));
+  EXPECT_EQ(
+      nearestOrAll("nosuch", many),
+      "; there are op_0, op_1, op_2, op_3, op_4, op_5, op_6, op_7, op_8, op_9, op_10, op_11 and 988 more");
+}
+
 }  // namespace
 }  // namespace faultline

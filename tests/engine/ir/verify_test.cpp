@@ -2,6 +2,7 @@
 #include <torch/csrc/jit/runtime/autodiff.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
 
+#include "engine/ir/places.h"
 #include "tests/engine/ir/ir_text.h"
 
 namespace faultline {
@@ -26,6 +27,37 @@ std::string nodesProblem(const std::string& nodes) {
       "graph(%x : Tensor, %y : Tensor, %i : int, %c : bool, %o : int?, %l : int[], %t : (int, Tensor), %s : "
       "str):\n" +
       nodes + "\n  return ()\n");
+}
+
+TEST(Verify, KnowsWhereTheNodeStands) {
+  const auto where = [](const std::string& text) {
+    NodePlaces places;
+    const auto graph = readGraphWithPlaces(text, 10, places);
+    EXPECT_TRUE(graph) << text;
+    const auto verified = verifyGraphWithPlaces(**graph, places);
+    EXPECT_FALSE(verified) << text;
+    const SourceLocation at = verified ? SourceLocation{} : verified.error().where.value_or(SourceLocation{});
+    return std::to_string(at.line) + ":" + std::to_string(at.column);
+  };
+  EXPECT_EQ(where("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n\n  %z : Tensor = aten::mm(%y)\n"
+                  "  return (%z)\n"),
+            "13:17");
+  EXPECT_EQ(where("graph(%x : Tensor, %c : bool):\n"
+                  "  %y : Tensor = prim::If(%c)\n"
+                  "    block0():\n"
+                  "      %a : Tensor = aten::relu(%x) %b : Tensor = aten::mm(%a)\n"
+                  "      -> (%b)\n"
+                  "    block1():\n"
+                  "      -> (%x)\n"
+                  "  return (%y)\n"),
+            "13:50");
+  EXPECT_EQ(where("graph(%x : Tensor):\n"
+                  "  %y : Tensor = prim::DifferentiableGraph_0(%x)\n"
+                  "  return (%y)\n"
+                  "with prim::DifferentiableGraph_0 = graph(%a : Tensor):\n"
+                  "  %b : Tensor = aten::mm(%a)\n"
+                  "  return (%b)\n"),
+            "14:17");
 }
 
 TEST(Verify, AcceptsWhatTheInterpreterRuns) {

@@ -85,7 +85,7 @@ TEST(Break, PrintsPlanTablesAndRunIn80Columns) {
   EXPECT_LE(widest(outcome.out), 80u) << outcome.out;
   for (const char* expected :
        {"Plan: 3 pieces, 2 cuts, 0 refused", "Original graph", "Piece 2: compiled", "Stitched graph",
-        "opcode", "call_module", "Loss ", "tolerance", "8 fired once per gradient"}) {
+        "opcode", "call_module", "Loss ", "tolerance", "8 fired once per gradient", "  1360    45%  "}) {
     EXPECT_NE(outcome.out.find(expected), std::string::npos) << expected << " in " << outcome.out;
   }
   const Json trace = Json::parse(readWhole(scratchPath("trace.json")), nullptr, false);
@@ -262,6 +262,55 @@ TEST(Break, ASummaryHasNoTablesAndFoldsLists) {
   for (const char* expected : {" more …, ", "piece 1: 1 autograd node with ", "all equal within"}) {
     EXPECT_NE(outcome.out.find(expected), std::string::npos) << expected << " in " << outcome.out;
   }
+}
+
+TEST(Break, ASummaryOfVeryManyPiecesHasTheFirstAndTheLast) {
+  std::string graph = "graph(%x : Tensor):\n  %v0 : Tensor = aten::sin(%x)\n";
+  for (int i = 0; i < 100; ++i) {
+    graph += "  %v" + std::to_string(i + 1) + " : Tensor = aten::sin(%v" + std::to_string(i) + ")\n";
+  }
+  const std::string path = writeScratch("many.ir", graph + "  return (%v100)\n");
+  const Arguments all = {"break", path, "--input", "x=float32[3]:grad", "--every", "1", "--exec"};
+  Arguments some = all;
+  some.push_back("--summary");
+  const Outcome& summary = faultline(some);
+  ASSERT_EQ(summary.code, 0) << summary.err;
+  EXPECT_LT(linesOf(summary.out).size(), 120u) << summary.out;
+  for (const char* expected :
+       {"Plan: 101 pieces", "  piece 0: sin\n", "  piece 100: sin_100\n", "… 92 more pieces", "--json FILE",
+        "92 more pieces, all compiled", "92 more pieces, all as predicted"}) {
+    EXPECT_NE(summary.out.find(expected), std::string::npos) << expected << " in " << summary.out;
+  }
+  EXPECT_EQ(summary.out.find("  piece 50"), std::string::npos) << summary.out;
+  const Outcome& whole = faultline(all);
+  for (const char* expected : {"  piece 50: sin_50\n", "  piece 50: predicted", "cut after sin_50:"}) {
+    EXPECT_NE(whole.out.find(expected), std::string::npos) << expected;
+  }
+}
+
+TEST(Break, NamesThatAreNearNothingAreAnsweredWithWhatThereIs) {
+  expectUsageError(faultline(mlp({"--after", "nosuch"})),
+                   "no op is named 'nosuch'; there are linear, relu, linear_1, relu_1, linear_2, relu_2 and "
+                   "linear_3");
+  expectUsageError(faultline(mlp({"--policy", "parameters:nosuch"})),
+                   "no parameter is named 'nosuch'; there are ");
+}
+
+TEST(Break, ShowsTheBytesOfTheFirstRun) {
+  const std::string path = writeScratch("two_runs.case", R"(faultline case 1
+breaks: after mul
+run: float32[2,3]:grad, float32[2,3]:grad
+run: float32[4,3]:grad, @0
+
+graph(%x : Tensor, %y : Tensor):
+  %a : Tensor = aten::mul(%x, %y)
+  %b : Tensor = aten::relu(%a)
+  return (%b)
+)");
+  const Outcome& outcome = faultline({"break", path, "--dry-run"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("parameters: x, y (48 bytes)\n"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("parameters: none\n"), std::string::npos) << outcome.out;
 }
 
 TEST(Break, WhatDrawsTheSvgMayTakeOnlySoLong) {

@@ -71,6 +71,13 @@ struct Outcome {
   int code = 0;  // of the process; 128 + the signal that ended it
   std::string out, err;
 
+  // stderr as it was before it was wrapped.
+  std::string complaint() const {
+    std::string text = err;
+    for (size_t at = 0; (at = text.find("\n  ", at)) != std::string::npos;) text.replace(at, 3, " ");
+    return text;
+  }
+
   nlohmann::json json() const {
     auto value = nlohmann::json::parse(out, nullptr, /*allow_exceptions=*/false);
     EXPECT_FALSE(value.is_discarded()) << "no JSON: " << out << err;
@@ -130,12 +137,13 @@ inline const Outcome& faultline(const Arguments& arguments) {
   return at->second;
 }
 
-// Exit code 2, nothing on stdout, and one line on stderr.
+// Exit code 2, nothing on stdout, and one sentence on stderr.
 inline void expectUsageError(const Outcome& outcome, const std::string& says) {
   EXPECT_EQ(outcome.code, 2) << outcome.out << outcome.err;
   EXPECT_EQ(outcome.out, "");
-  EXPECT_NE(outcome.err.find(says), std::string::npos) << "expected '" << says << "' in: " << outcome.err;
-  EXPECT_EQ(linesOf(outcome.err).size(), 1u) << outcome.err;
+  const std::string said = outcome.complaint();
+  EXPECT_NE(said.find(says), std::string::npos) << "expected '" << says << "' in: " << said;
+  EXPECT_EQ(linesOf(said).size(), 1u) << said;
 }
 
 }  // namespace faultline::test

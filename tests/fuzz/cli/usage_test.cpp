@@ -119,6 +119,18 @@ TEST(Usage, BytesThatNoTerminalShouldGetAreWrittenOut) {
                    "byte.py:2:16: expected UTF-8, got byte 0xb3");
 }
 
+TEST(Usage, SentencesAreWrappedButNotInsideQuotes) {
+  const std::string model = writeScratch("two_sized.py", "def f(left, right):\n    return left + right\n");
+  const Outcome& outcome = faultline({"check", model, "--input", "left=float32[2]", "--input",
+                                      "right = float32[2, three, and, many, more, that, nobody, can, read]"});
+  expectUsageError(outcome, "'right = float32[2, three, and, many, more, that, nobody, can, read]'");
+  EXPECT_NE(outcome.err.find("'right = float32[2, three, and, many, more, that, nobody, can, read]'"),
+            std::string::npos)
+      << outcome.err;
+  EXPECT_GT(linesOf(outcome.err).size(), 1u) << outcome.err;
+  EXPECT_LE(widest(faultline({"check", "corpus/examples/mlp4.py"}).err), 80u);
+}
+
 TEST(Usage, SentencesAreWrappedOnATerminal) {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
   ASSERT_GE(terminal, 0);
@@ -172,6 +184,22 @@ TEST(BadFiles, ReplayNamesLineAndColumnAndExits2) {
   EXPECT_THAT(bad.err, testing::ContainsRegex("cut.case:[0-9]+:[0-9]+:"));
 }
 
+TEST(BadFiles, MisfittingArgumentsHaveLineAndColumn) {
+  const std::string graph =
+      "graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  %z : Tensor = aten::mm(%y)\n"
+      "  return (%z)\n";
+  const std::string ir = writeScratch("bad/misfit.ir", graph);
+  for (const char* command : {"check", "break", "profile"}) {
+    expectUsageError(faultline({command, ir}),
+                     "misfit.ir:3:17: %z = aten::mm(%y): no overload takes (Tensor)");
+    EXPECT_LE(widest(faultline({command, ir}).err.substr(faultline({command, ir}).err.find("(Tensor)"))),
+              80u);
+  }
+  EXPECT_NE(faultline({"show", ir}).out.find("misfit.ir:3:17: %z"), std::string::npos);
+  const std::string in_case = writeScratch("bad/misfit.case", "faultline case 1\nrun: float32[2]\n" + graph);
+  EXPECT_NE(faultline({"replay", in_case}).complaint().find("misfit.case:5:17: %z"), std::string::npos);
+}
+
 TEST(BadFiles, OtherCommandsRefuseThemToo) {
   const std::string binary = writeScratch("bad/binary.ir", std::string("\x7f"
                                                                        "ELF\x02\x01\x00\x00",
@@ -207,6 +235,42 @@ TEST(Check, SaysWhatEagerThrew) {
   const Outcome& outcome = faultline({"check", model, "--input", "x=float32[2]"});
   EXPECT_EQ(outcome.code, 3);
   EXPECT_NE(outcome.out.find("run 1, forward: Dimension"), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find("forward_equiv"), std::string::npos) << "a table of what was not looked at";
+}
+
+TEST(Check, AModelThatTakesLongerThanTheTimeoutIsNoFailure) {
+  const std::string model = writeScratch(
+      "long.py", "def f(x):\n    while bool(x.sum() == x.sum()):\n        x = x * 1\n    return x\n");
+  const Outcome& outcome =
+      faultline({"check", model, "--input", "x=float32[2]", "--case-timeout", "3s", "--json", "-"});
+  EXPECT_EQ(outcome.code, 3) << outcome.out << outcome.err;
+  EXPECT_NE(outcome.err.find("--case-timeout 3s, in which"), std::string::npos) << outcome.err;
+  EXPECT_TRUE(outcome.json().at("failures").empty());
+  EXPECT_EQ(outcome.json().at("skipped"), (nlohmann::json{{"reference_timeout", 1}}));
+}
+
+TEST(Check, SaysWhatANondeterministicReferenceIs) {
+  const std::string model =
+      writeScratch("unwritten.py", "def f(x):\n    return x + torch.empty(400) + torch.rand(400)\n");
+  const Outcome& outcome = faultline({"check", model, "--input", "x=float32[400]"});
+  EXPECT_EQ(outcome.code, 3) << outcome.out << outcome.err;
+  EXPECT_NE(outcome.out.find("reference_nondeterministic\nTwo runs of eager PyTorch"), std::string::npos)
+      << outcome.out;
+  EXPECT_NE(outcome.out.find("torch.empty"), std::string::npos) << outcome.out;
+}
+
+// Marks have to stand below what they point at.
+TEST(Check, TracebacksKeepTheirLines) {
+  const Outcome& outcome =
+      faultline({"check", "corpus/known/chunk_half_returned.case", "--lane", "stock", "--ignore-known"});
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  const std::vector<std::string> lines = linesOf(outcome.out);
+  const auto marks = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
+    return line.find("~ <--- HERE") != std::string::npos;
+  });
+  ASSERT_NE(marks, lines.end()) << outcome.out;
+  EXPECT_GT(marks->find('~'), 2u + 4u) << outcome.out;  // indented as the source is
+  EXPECT_NE(outcome.out.find("grad_tensor1, grad_tensor2, None\n"), std::string::npos) << outcome.out;
 }
 
 const std::string kLookup = "def f(w, i):\n    return torch.embedding(w, i)\n";
@@ -221,7 +285,7 @@ TEST(Check, SaysThatIndicesAreGivenWithValues) {
   run.insert(run.begin(), "break");
   run.push_back("--exec");
   EXPECT_NE(faultline(check).out.find("say which"), std::string::npos) << faultline(check).out;
-  EXPECT_NE(faultline(run).err.find("say which"), std::string::npos) << faultline(run).err;
+  EXPECT_NE(faultline(run).complaint().find("say which"), std::string::npos) << faultline(run).err;
 }
 
 TEST(Check, NamesMayBeQuoted) {
@@ -265,7 +329,7 @@ TEST(Check, SaysThatAParamLineMakesNoArgument) {
       writeScratch("param.py", "# param w: float32[3,5]\ndef f(x):\n    return torch.mm(x, w)\n");
   const Outcome& outcome = faultline({"check", model, "--input", "x=float32[4,3]"});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("name it in the def as well"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.complaint().find("name it in the def as well"), std::string::npos) << outcome.err;
 }
 
 TEST(Break, TakesKindsAsTablesPrintThem) {

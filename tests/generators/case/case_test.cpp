@@ -163,7 +163,7 @@ TEST(Case, AnOperatorThatThisTorchLacksIsToldApartFromAMistake) {
     return c ? Error{} : c.error();
   };
   EXPECT_TRUE(isMissingOperator(refusal("aten::of_another_torch(%x)")));
-  EXPECT_EQ(refusal("aten::of_another_torch(%x)").where->line, 3u);
+  EXPECT_EQ(refusal("aten::of_another_torch(%x)").where->line, 4u);
   EXPECT_FALSE(isMissingOperator(refusal("aten::neg()")));
   EXPECT_FALSE(isMissingOperator(refusal("aten::neg(%z)")));
 }
@@ -327,7 +327,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"graph_op",
                 "faultline case 1\nrun: float32[]\ngraph(%x : Tensor):\n  %y : Tensor = aten::nge(%x)\n  "
                 "return (%y)\n",
-                3, 1, "aten::nge"}),
+                4, 17, "aten::nge"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Case, NoBytesBreakTheReader) {
