@@ -331,7 +331,7 @@ class GraphReader {
     if (lexer_.peek().kind != TokenKind::Word) {
       lexer_.failExpected("the name of an operator behind '::'");
     }
-    const std::string kind = std::string(space.text) + "::" + std::string(lexer_.take().text);
+    std::string kind = std::string(space.text) + "::" + std::string(lexer_.take().text);
     checkKind(space, kind);
     return kind;
   }

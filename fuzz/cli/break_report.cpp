@@ -146,9 +146,8 @@ void printPlan(const Console& console, const BreakPlan& plan, bool summary) {
         ops += plan.pieces[i].ops.size();
         parameters.insert(plan.pieces[i].parameters.begin(), plan.pieces[i].parameters.end());
       }
-      printLeftOut(
-          console, count, "pieces",
-          fmt::format(" with {} and {}", plural(ops, "op"), plural(parameters.size(), "parameter")));
+      printLeftOut(console, count, "pieces",
+                   fmt::format(" with {} and {}", plural(ops, "op"), plural(parameters.size(), "parameter")));
     }
     if (!piece_shown(k)) continue;
     const std::string block = piece.block.empty() ? "" : fmt::format(" ({})", piece.block);

@@ -11,8 +11,8 @@ namespace faultline {
 
 struct ValueComparison {
   bool equal = true;
-  // A number on one side, NaN or an infinity on the other (or another one): no tolerance and no other precision
-  // excuse it.
+  // A number on one side, NaN or an infinity on the other (or another one): no tolerance and no other
+  // precision excuse it.
   bool other_class = false;
   uint64_t counted = 0;  // elements where the reference is finite
   // The largest of numbers too far apart, relative to the one expected; infinite where one is not finite or
