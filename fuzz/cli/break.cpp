@@ -1,4 +1,5 @@
 // faultline break: plan, compile, print and run a broken graph.
+#include <cstdio>
 #include <map>
 #include <memory>
 #include <optional>
@@ -95,7 +96,7 @@ Result<ExitCode> runBreak(const BreakFlags& flags) {
   const auto options = compileOptions(flags, plan->pieces.size());
   if (!options) return tl::make_unexpected(options.error());
 
-  // Everything that can refuse comes before the first line of output.
+  // Everything that can refuse the program comes before the first line of output.
   std::optional<CompiledGraph> compiled;
   std::optional<BreakRun> run;
   if (!flags.dry_run) {
@@ -110,10 +111,6 @@ Result<ExitCode> runBreak(const BreakFlags& flags) {
     if (!done) return tl::make_unexpected(done.error());
     run = std::move(*done);
     deadline.reset();
-  }
-
-  if (auto drawn = drawPlan(flags.pictures, *prepared->graph, *plan, seconds); !drawn) {
-    return tl::make_unexpected(drawn.error());
   }
 
   const std::string on_stdout = pictureOnStdout(flags.pictures);
@@ -138,8 +135,11 @@ Result<ExitCode> runBreak(const BreakFlags& flags) {
     }
   }
   const ExitCode code = !run || run->good() ? ExitCode::Clean : ExitCode::Found;
-  const auto written = writeJson(flags.json, result);
-  return written ? Result<ExitCode>(code) : tl::make_unexpected(written.error());
+  if (auto written = writeJson(flags.json, result); !written) return tl::make_unexpected(written.error());
+  // Last, because dot may be missing, or never done with a large graph: nothing else is lost by that.
+  std::fflush(stdout);
+  const auto drawn = drawPlan(flags.pictures, *prepared->graph, *plan, seconds);
+  return drawn ? Result<ExitCode>(code) : tl::make_unexpected(drawn.error());
 }
 
 }  // namespace
@@ -170,7 +170,8 @@ Action defineBreak(CLI::App& app) {
       "      --after linear --after relu_1 --exec\n\n"
       "Exit code: 0 also where a cut is refused, which the plan says with its reason;\n"
       "1: --exec found another result or a broken promise about hooks; 2: bad input,\n"
-      "an unknown name, a program that throws or does not end.");
+      "an unknown name, a program that throws or does not end, a picture that cannot be\n"
+      "drawn.");
   return [flags] { return runBreak(*flags); };
 }
 

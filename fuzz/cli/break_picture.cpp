@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,21 +26,25 @@ namespace {
 // Without a name, so that nothing is left of it however the program ends.
 using Scratch = std::unique_ptr<FILE, int (*)(FILE*)>;
 
+enum class Drawing { Done, Failed, TooSlow };
+
 // Graphviz, between two files. It dies with this process, and takes no longer than `seconds`.
-bool runDot(FILE* in, FILE* out, double seconds) {
-  const Deadline deadline(
-      seconds, fmt::format("faultline break: --svg: Graphviz' dot did not end within {:g} s; --case-timeout "
-                           "gives it longer, --dot writes the text without it",
-                           seconds));
+Drawing runDot(FILE* in, FILE* out, double seconds) {
+  const itimerval limit = timerOf(seconds);
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child == 0) {
-    // Only what may be called between fork and exec.
+    // Only what may be called between fork and exec. The timer stays set across exec, and ends dot.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
+    std::signal(SIGALRM, SIG_DFL);
+    sigset_t alarm;
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    sigprocmask(SIG_UNBLOCK, &alarm, nullptr);
     const int nothing = open("/dev/null", O_WRONLY);
-    if (dup2(fileno(in), STDIN_FILENO) < 0 || dup2(fileno(out), STDOUT_FILENO) < 0 ||
-        dup2(nothing, STDERR_FILENO) < 0) {
+    if (setitimer(ITIMER_REAL, &limit, nullptr) < 0 || dup2(fileno(in), STDIN_FILENO) < 0 ||
+        dup2(fileno(out), STDOUT_FILENO) < 0 || dup2(nothing, STDERR_FILENO) < 0) {
       _exit(1);
     }
     execlp("dot", "dot", "-Tsvg", nullptr);
@@ -48,7 +53,8 @@ bool runDot(FILE* in, FILE* out, double seconds) {
   int status = 0;
   while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (child > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) return Drawing::TooSlow;
+  return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? Drawing::Done : Drawing::Failed;
 }
 
 Result<std::string> laidOut(const std::string& dot, double seconds) {
@@ -60,12 +66,17 @@ Result<std::string> laidOut(const std::string& dot, double seconds) {
   const bool fed =
       std::fwrite(dot.data(), 1, dot.size(), in.get()) == dot.size() && std::fflush(in.get()) == 0;
   std::rewind(in.get());
-  const bool good = fed && runDot(in.get(), out.get(), seconds);
+  const Drawing drawing = fed ? runDot(in.get(), out.get(), seconds) : Drawing::Failed;
+  if (drawing == Drawing::TooSlow) {
+    return fail(ErrorKind::Io, fmt::format("--svg: Graphviz' dot did not end within {:g} s; --case-timeout "
+                                           "gives it longer, --dot writes the text without it",
+                                           seconds));
+  }
   std::string svg;
   std::rewind(out.get());
   char block[1 << 14];
   for (size_t read; (read = std::fread(block, 1, sizeof block, out.get())) > 0;) svg.append(block, read);
-  if (!good || svg.empty()) {
+  if (drawing == Drawing::Failed || svg.empty()) {
     return fail(ErrorKind::Io, "--svg: Graphviz' dot is missing or failed; --dot writes the text without it");
   }
   return svg;

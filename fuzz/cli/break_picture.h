@@ -22,8 +22,8 @@ Result<void> checkPictures(const PictureFlags& flags, const std::string& json);
 // The file that takes stdout, if one does.
 std::string pictureOnStdout(const PictureFlags& flags);
 
-// --dot and --svg. Refuses what cannot be written, and an SVG where Graphviz' dot is missing; ends the
-// program where dot takes longer than `seconds`.
+// --dot and --svg. Refuses what cannot be written, and an SVG where Graphviz' dot is missing or takes
+// longer than `seconds`; the --dot is written all the same.
 Result<void> drawPlan(const PictureFlags& flags, const torch::jit::Graph& graph, const BreakPlan& plan,
                       double seconds);
 Result<void> drawTimeline(const PictureFlags& flags, const Timeline& timeline);

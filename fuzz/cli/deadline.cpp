@@ -3,7 +3,6 @@
 #include <cmath>
 #include <csignal>
 
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "fuzz/cli/console.h"
@@ -22,15 +21,20 @@ void onDeadline(int) {
 }
 
 void setAlarm(double seconds) {
+  const itimerval timer = timerOf(seconds);
+  setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
+}  // namespace
+
+itimerval timerOf(double seconds) {
   const double whole = std::floor(seconds);
   itimerval timer{};
   timer.it_value.tv_sec = static_cast<time_t>(whole);
   timer.it_value.tv_usec = static_cast<suseconds_t>((seconds - whole) * 1e6);
   if (seconds > 0 && timer.it_value.tv_sec == 0 && timer.it_value.tv_usec == 0) timer.it_value.tv_usec = 1;
-  setitimer(ITIMER_REAL, &timer, nullptr);
+  return timer;
 }
-
-}  // namespace
 
 Deadline::Deadline(double seconds, const std::string& sentence) {
   deadline_words = asComplaint(sentence);

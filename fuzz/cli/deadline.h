@@ -1,8 +1,13 @@
 // A program that runs in this process, and not in a worker, may never end.
 #pragma once
+#include <sys/time.h>
+
 #include <string>
 
 namespace faultline::cli {
+
+// Goes off once, after `seconds`; 0 is never.
+itimerval timerOf(double seconds);
 
 // While it lives: after `seconds` the process says `sentence` on stderr and exits with ExitCode::Usage,
 // whatever it is doing. One at a time.

@@ -318,10 +318,20 @@ TEST(Break, WhatDrawsTheSvgMayTakeOnlySoLong) {
   std::filesystem::permissions(dot, std::filesystem::perms::owner_all);
   const std::string path = std::getenv("PATH");
   setenv("PATH", (std::filesystem::path(dot).parent_path().string() + ":" + path).c_str(), 1);
+  const std::string json = scratchPath("slow.json"), timeline = scratchPath("slow.tl"),
+                    timeline_svg = scratchPath("slow_tl.svg");
   const Outcome outcome =
-      startFaultline(mlp({"--every", "2", "--svg", scratchPath("slow.svg"), "--case-timeout", "400ms"}));
+      startFaultline(mlp({"--every", "2", "--exec", "--json", json, "--timeline", timeline, "--timeline-svg",
+                          timeline_svg, "--svg", scratchPath("slow.svg"), "--case-timeout", "4s"}));
   setenv("PATH", path.c_str(), 1);
-  expectUsageError(outcome, "Graphviz' dot did not end within 0.4 s");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.complaint().rfind("faultline break: --svg: Graphviz' dot did not end within 4 s", 0), 0u)
+      << outcome.err;
+  // Nothing else is lost.
+  EXPECT_NE(outcome.out.find("8 fired once per gradient"), std::string::npos) << outcome.out;
+  EXPECT_TRUE(Json::parse(readWhole(json), nullptr, false).contains("run"));
+  EXPECT_NE(readWhole(timeline), "");
+  EXPECT_NE(readWhole(timeline_svg).find("<svg"), std::string::npos);
 }
 
 TEST(Break, RefusalsOfOneKindAreFolded) {
