@@ -9,6 +9,7 @@
 
 #include "engine/graph_break/parts.h"
 #include "engine/ir/interpretable.h"
+#include "engine/support/decisive_line.h"
 #include "faultline/graph_break.h"
 
 namespace faultline {
@@ -74,9 +75,10 @@ Result<std::map<std::string, double>> measureOps(const Graph& graph, const torch
       runTimed(ops, values);
     }
   } catch (const c10::Error& error) {
-    return fail(ErrorKind::Invalid, fmt::format("an op throws: {}", error.what_without_backtrace()));
+    return fail(ErrorKind::Invalid,
+                fmt::format("an op throws: {}", decisiveLine(error.what_without_backtrace())));
   } catch (const std::exception& error) {
-    return fail(ErrorKind::Invalid, fmt::format("an op throws: {}", error.what()));
+    return fail(ErrorKind::Invalid, fmt::format("an op throws: {}", decisiveLine(error.what())));
   }
   std::map<std::string, double> times;
   for (const TimedOp& op : ops) {

@@ -25,8 +25,6 @@ constexpr ErrorRow kErrorRows[] = {
 
 constexpr size_t kDetailWords = 8;  // enough to tell messages apart, short enough for a file name
 
-bool isBlank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
-
 // A word that is the same on every machine and for every shape: letters only.
 bool isPlainWord(std::string_view word) {
   for (char c : word) {
@@ -103,27 +101,6 @@ const char* classOf(const c10::Error& e) {
 }
 
 }  // namespace
-
-std::string_view decisiveLine(std::string_view text) {
-  constexpr std::string_view kClass = "RuntimeError:";
-  std::string_view first, last;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = text.substr(at, end - at);
-    at = end + 1;
-    if (isBlank(line)) continue;
-    if (first.empty()) first = line;
-    if (const size_t found = line.rfind(kClass); found != std::string_view::npos) {
-      last = line.substr(found + kClass.size());
-      // A message that begins on its own line.
-      if (isBlank(last))
-        last = text.substr(at, std::min(text.find('\n', at), text.size()) - std::min(at, text.size()));
-    }
-  }
-  std::string_view line = last.empty() ? first : last;
-  const size_t begin = line.find_first_not_of(" \t");
-  return begin == std::string_view::npos ? std::string_view{} : line.substr(begin);
-}
 
 std::string errorDetail(std::string_view text) {
   const std::string_view line = decisiveLine(text);

@@ -114,11 +114,28 @@ TEST(Break, UnknownNamesPoliciesAndPiecesAreRefused) {
   expectUsageError(faultline(mlp({"--policy", "sometimes"})), "expected one of none, after:NAME");
   expectUsageError(faultline(mlp({"--policy", "every:0"})), "0");
   expectUsageError(faultline(mlp({"--force-eager", "7"})), "--force-eager 7");
+  for (const char* policy : {"balanced:2", "balanced:2,time", "ddp:200,1000"}) {
+    expectUsageError(faultline(mlp({"--inside", "--policy", policy})), "other policies cannot");
+  }
+  expectUsageError(faultline(mlp({"--inside", "--policy", "ddp", "--bucket-bytes", "9"})),
+                   "other policies cannot");
 }
 
 TEST(Break, AProgramThatThrowsInEagerIsBadInput) {
   expectUsageError(faultline({"break", "corpus/examples/mlp4.py", "--input", "x=float32[16,9]", "--exec"}),
                    "throws in eager PyTorch");
+  const std::string path = writeScratch("raises.py",
+                                        "def forward(x):\n"
+                                        "    if bool(x.sum() < 1e9):\n"
+                                        "        raise ValueError('no good')\n"
+                                        "    return x * 2\n");
+  const std::string input = "x=float32[2]";
+  expectUsageError(faultline({"break", path, "--input", input, "--exec"}),
+                   "throws in eager PyTorch: ValueError: no good");
+  expectUsageError(faultline({"break", path, "--input", input, "--policy", "balanced:2,time"}),
+                   "an op throws: ValueError: no good");
+  const Outcome& check = faultline({"check", path, "--input", input, "--lane", "engine", "-j", "1"});
+  EXPECT_NE(check.out.find("run 1, forward: ValueError:"), std::string::npos) << check.out;
 }
 
 TEST(Break, DdpBucketsAndOtherCaps) {

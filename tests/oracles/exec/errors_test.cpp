@@ -14,15 +14,6 @@ ErrorTrace described(E error) {
   return describeException(std::make_exception_ptr(error));
 }
 
-TEST(Errors, TheInnermostRuntimeErrorDecides) {
-  EXPECT_EQ(decisiveLine(
-                "RuntimeError: The following operation failed.\nTraceback\n  RuntimeError: inner words\n\n"),
-            "inner words");
-  EXPECT_EQ(decisiveLine("\n  first words\nHint: more"), "first words");
-  EXPECT_EQ(decisiveLine(""), "");
-  EXPECT_EQ(decisiveLine("RuntimeError:\n  on the next line"), "on the next line");
-}
-
 TEST(Errors, RowsOfTheTable) {
   EXPECT_EQ(
       errorDetail(
@@ -43,6 +34,9 @@ TEST(Errors, OtherTextsLoseWhatVaries) {
   EXPECT_EQ(errorDetail("Wanted 7 of [5, 3, 1] in 'other' at /c.cpp:9, got float64"), "wanted_of_in_at_got");
   EXPECT_EQ(errorDetail("can't do this"), "cant_do_this");
   EXPECT_EQ(errorDetail("12"), "other");
+  EXPECT_EQ(errorDetail("The following operation failed in the TorchScript interpreter.\nTraceback of "
+                        "TorchScript (most recent call last):\nbuiltins.ValueError: no good\n"),
+            "no_good");
 }
 
 TEST(Errors, ClassesAreThoseOfPython) {
