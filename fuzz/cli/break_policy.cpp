@@ -97,13 +97,16 @@ Result<BreakPolicy> policyOf(const PolicyFlags& flags, const Case& c, const Prep
   } else {
     policy = readBreakPolicy(c, prepared);
   }
-  if (policy && flags.inside) policy = policy->insideBlocks();
+  // What is measured and what has other buckets are new policies: they are to refuse --inside as the old
+  // ones.
+  const bool inside = flags.inside || (policy && policy->cutsInside());
   if (policy && policy->kind() == BreakPolicy::Kind::Balanced &&
       policy->weight() == BreakPolicy::Weight::Time) {
     policy = measured(*policy, c, prepared);
   }
   const bool buckets = flags.first_bucket_bytes || flags.bucket_bytes || !flags.compat.empty();
-  return policy && buckets ? bucketsOf(std::move(*policy), flags) : policy;
+  if (policy && buckets) policy = bucketsOf(std::move(*policy), flags);
+  return policy && inside ? policy->insideBlocks() : policy;
 }
 
 }  // namespace faultline::cli
