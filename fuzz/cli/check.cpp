@@ -84,6 +84,17 @@ std::string meaningOf(const std::string& reason, const CheckOptions& options, co
                         : "Eager PyTorch throws, and lanes have to throw alike: " + thrown;
 }
 
+// A failure that is not there each time is none, and is not shown as one.
+std::string flakyWords(const CampaignSummary& summary, const CheckOptions& options) {
+  std::string text = "A failure was seen, but not in every repetition (flaky), so that it is not counted";
+  if (summary.comparisons() != 0 || !summary.failures.empty()) return text + ".";
+  return text +
+         fmt::format(
+             "; nothing else was judged. The usual cause is a model that just about passes the limit "
+             "of time or of memory: give larger ones, as --case-timeout{0}{1:g}s, --rss-limit-mb{0}{2}.",
+             kUnbroken, 10 * options.case_timeout, 4 * options.rss_limit_mb);
+}
+
 bool anyReasons(const CampaignSummary& summary) {
   for (const auto& [oracle, lanes] : summary.oracles) {
     for (const auto& [lane, tally] : lanes) {
@@ -128,9 +139,11 @@ Result<ExitCode> runCheck(const CheckFlags& flags) {
     if (outcome->interrupted_by != 0) {
       console.line(fmt::format("Interrupted by signal {}: what is missing was not looked at.",
                                outcome->interrupted_by));
+    } else if (outcome->flaky > 0) {
+      console.paragraph(flakyWords(*outcome, options));
     } else if (outcome->skipped.empty() && !thrown.empty()) {
       console.paragraph("Eager PyTorch throws, and lanes have to throw alike: " + thrown);
-    } else if (outcome->skipped.empty() && !anyGradients(*outcome)) {
+    } else if (outcome->comparisons() != 0 && !anyGradients(*outcome)) {
       console.paragraph(fmt::format("No gradient was compared, for {}.", why_no_gradient));
     }
     printFailures(console, *outcome,
