@@ -172,10 +172,12 @@ bool hasPhase(const Case& c, BackwardSpec::Kind kind) {
   });
 }
 
+bool secondBackward(const Case& c) { return hasPhase(c, BackwardSpec::Kind::Double); }
+
 bool secondBackwardOfPiecewiseLinear(const Case& c) {
   static const OpNames names{"aten::hardshrink", "aten::leaky_relu", "aten::relu6",   "aten::relu",
                              "aten::threshold",  "aten::var",        "aten::hardtanh"};
-  return hasPhase(c, BackwardSpec::Kind::Double) && differentiatesOne(c, names);
+  return secondBackward(c) && differentiatesOne(c, names);
 }
 
 bool isComplex(const InputSpec& spec) {
