@@ -5,7 +5,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include <ATen/TensorSubclassLikeUtils.h>
 #include <torch/csrc/jit/runtime/custom_operator.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
 
@@ -189,7 +188,7 @@ FusedForward::Results FusedForward::run(const std::vector<c10::IValue>& register
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i].type->kind() != c10::TypeKind::TensorType) continue;
     const c10::IValue& value = registers[inputs_[i].at];
-    if (!value.isTensor() || !value.toTensor().defined() || at::isTensorSubclassLike(value.toTensor())) {
+    if (!value.isTensor() || !RunnablePart::isFitInput(value.toTensor())) {
       return none;
     }
     requires_grad[i] = value.toTensor().requires_grad();

@@ -165,7 +165,7 @@ bool RunnablePart::fitsFormulas(const Stack& inputs) const {
       return false;
     }
     const at::Tensor& tensor = inputs[i].toTensor();
-    if (!tensor.defined() || !agrees(tensor.scalar_type()) || at::isTensorSubclassLike(tensor)) {
+    if (!isFitInput(tensor) || !agrees(tensor.scalar_type())) {
       return false;
     }
   }
@@ -176,6 +176,14 @@ bool RunnablePart::fitsFormulas(const Stack& inputs) const {
   }
   // Integers divided give the default dtype, whatever the floating inputs have.
   return dtype && (!has_integers || c10::typeMetaToScalarType(c10::get_default_dtype()) == *dtype);
+}
+
+bool RunnablePart::isFitInput(const at::Tensor& tensor) {
+  if (!tensor.defined() || at::isTensorSubclassLike(tensor)) {
+    return false;
+  }
+  const auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
+  return !meta || meta->requires_grad_ || meta->grad_fn_ || !tensor.requires_grad();
 }
 
 bool RunnablePart::modesFit() { return at::GradMode::is_enabled() && autocastIsOff(); }
