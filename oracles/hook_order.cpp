@@ -61,8 +61,9 @@ void compareCounts(const std::vector<HookTrace>& expected, const std::vector<Hoo
       Comparison argument(comparison.profile());
       compareTensor(fired[i]->argument, other[i]->argument, true, FailureKind::hook_arg, argument);
       comparison.count(argument.comparisons());
-      if (argument.failed()) {
-        const Verdict verdict = argument.verdict();
+      const Verdict verdict = argument.verdict();
+      comparison.apart(verdict.distance());
+      if (verdict.failed()) {
         // Wrong numbers, sizes or no gradient at all: the hook was given another gradient.
         comparison.differ(FailureKind::hook_arg, verdict.detail(),
                           fmt::format("the {} hook on {}: {}", key.first, key.second, verdict.message()),

@@ -15,12 +15,13 @@ const char* toString(FailureKind kind) {
   FAULTLINE_CHECK(false, "no such failure kind");
 }
 
-Verdict Verdict::pass(uint64_t comparisons, uint64_t rounding) {
+Verdict Verdict::pass(uint64_t comparisons, uint64_t rounding, double distance) {
   FAULTLINE_CHECK(comparisons > 0, "a pass without a comparison");
   Verdict v;
   v.outcome_ = Outcome::Pass;
   v.comparisons_ = comparisons;
   v.rounding_ = rounding;
+  v.distance_ = distance;
   return v;
 }
 

@@ -19,10 +19,11 @@ class [[nodiscard]] Verdict {
  public:
   enum class Outcome { Pass, Skip, Fail };
 
-  static Verdict pass(uint64_t comparisons, uint64_t rounding = 0);  // aborts when comparisons == 0
+  // Aborts when comparisons == 0. `distance`: how far apart numbers were at most.
+  static Verdict pass(uint64_t comparisons, uint64_t rounding = 0, double distance = 0);
   static Verdict skip(std::string reason);
   // `detail` is the last part of the signature, may be empty; `message` is for people: where, expected, got.
-  // `distance`: how far apart numbers were, where that is all that failed.
+  // `distance`: the same, where that is all that failed.
   static Verdict failure(FailureKind kind, std::string detail, std::string message, uint64_t comparisons,
                          double distance = std::numeric_limits<double>::infinity());
 

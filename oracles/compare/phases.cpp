@@ -87,14 +87,14 @@ void compareAliases(const PhaseTrace& expected, const PhaseTrace& got, Compariso
 }  // namespace
 
 void Comparison::differ(FailureKind kind, std::string detail, const std::string& message, double distance) {
-  distance_ = std::max(distance_, distance);
+  apart(distance);
   if (worst_ && gravity(worst_->kind) <= gravity(kind)) return;
   worst_ = {kind, std::move(detail), where_.empty() ? message : where_ + ": " + message};
 }
 
 Verdict Comparison::verdict(const std::string& nothing) const {
   if (worst_) return Verdict::failure(worst_->kind, worst_->detail, worst_->message, count_, distance_);
-  return count_ > 0 ? Verdict::pass(count_) : Verdict::skip(nothing);
+  return count_ > 0 ? Verdict::pass(count_, 0, distance_) : Verdict::skip(nothing);
 }
 
 bool compareOutcome(const PhaseTrace& expected, const PhaseTrace& got, Comparison& comparison) {
@@ -140,6 +140,7 @@ void compareTensor(const TensorTrace& expected, const TensorTrace& got, bool gra
   const Tolerance tolerance = toleranceFor(expected.dtype, comparison.profile(), gradient);
   const ValueComparison result = compareValues(expected.values, got.values, tolerance);
   comparison.count(result.counted);
+  comparison.apart(result.distance);
   if (!result.equal) {
     comparison.differ(values, result.other_class ? kNonFinite : "", expected.path + result.message,
                       result.distance);

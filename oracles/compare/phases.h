@@ -1,5 +1,6 @@
 // Phases of two traces: what differs, how bad, and how much was compared.
 #pragma once
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <string>
@@ -19,7 +20,9 @@ class Comparison {
   const NumericProfile& profile() const { return profile_; }
   void at(std::string where) { where_ = std::move(where); }  // "run 2, backward0": begins messages
   void count(uint64_t comparisons = 1) { count_ += comparisons; }
-  // `distance`: of numbers, ValueComparison::distance. The largest is kept.
+  // ValueComparison::distance of numbers, far or not. The largest is kept.
+  void apart(double distance) { distance_ = std::max(distance_, distance); }
+  // `distance`: where it is one of numbers.
   void differ(FailureKind kind, std::string detail, const std::string& message,
               double distance = std::numeric_limits<double>::infinity());
   bool failed() const { return worst_.has_value(); }

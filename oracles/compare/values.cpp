@@ -45,13 +45,14 @@ ValueComparison compareFloating(const at::Tensor& expected, const at::Tensor& go
     const bool other_class = want_class != classOf(have);
     const bool far = !other_class && want_class == Class::Finite &&
                      std::abs(want - have) > tolerance.absolute + tolerance.relative * std::abs(want);
-    if (!other_class && !far) continue;
-    if (other_class) result.distance = std::numeric_limits<double>::infinity();
-    if (far) {
+    if (other_class) {
+      result.distance = std::numeric_limits<double>::infinity();
+    } else if (want_class == Class::Finite && want != have) {
       // Small numbers count as the one at which both tolerances are equal.
       const double size = tolerance.absolute / tolerance.relative + std::abs(want);
       result.distance = std::max(result.distance, std::abs(want - have) / size);
     }
+    if (!other_class && !far) continue;
     // The first of its kind speaks; another class of number outweighs a distance.
     if (result.equal || (other_class && !result.other_class)) {
       result.message =

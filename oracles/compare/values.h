@@ -15,8 +15,8 @@ struct ValueComparison {
   // precision excuse it.
   bool other_class = false;
   uint64_t counted = 0;  // elements where the reference is finite
-  // The largest of numbers too far apart, relative to the one expected; infinite where one is not finite or
-  // numbers are to be equal.
+  // The largest, too far or not, relative to the number expected; infinite where one is not finite or numbers
+  // are to be equal and are not.
   double distance = 0;
   std::string message;  // of the first difference of the gravest class: "[3]: expected 1, got 2"
 };
