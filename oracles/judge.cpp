@@ -126,8 +126,9 @@ class InPrecision {
 class OtherPrecisions {
  public:
   OtherPrecisions(const Case& c, const JudgeOptions& options) : wide_(c, options, toFloat64, at::kDouble) {
-    for (uint64_t draw = 0; draw < kDraws; ++draw)
+    for (uint64_t draw = 0; draw < kDraws; ++draw) {
       narrow_.emplace_back(c, options, toFloat32, at::kFloat, draw);
+    }
   }
 
   // Makes a pass of a failure that is rounding.
