@@ -43,8 +43,8 @@ class RunnablePart {
 
   // What differentiated code needs of the thread.
   static bool modesFit();
-  // Nor can it take a view made in no-grad mode of what requires grad: that says that it requires grad, but no
-  // gradient goes to it, so eager keeps nothing for one and lets the program write what would be kept.
+  // Nor can it take a view made in no-grad mode of what requires grad: that says that it requires grad, but
+  // no gradient goes to it, so eager keeps nothing for one and lets the program write what would be kept.
   static bool isFitInput(const at::Tensor& tensor);
   // An op may give back its argument: whether an output is a new tensor is known when it has run.
   bool mayPassThrough() const { return may_pass_through_; }
