@@ -1,4 +1,3 @@
-#include "engine/ir/nearest.h"
 #include "engine/ir/walk.h"
 #include "engine/support/check.h"
 #include "faultline/ir.h"
@@ -42,7 +41,5 @@ Node* NodeNames::find(std::string_view name) const {
   const auto found = by_name_.find(std::string(name));
   return found == by_name_.end() ? nullptr : nodes_[found->second];
 }
-
-std::string NodeNames::nearest(std::string_view name) const { return nearestName(name, names_); }
 
 }  // namespace faultline

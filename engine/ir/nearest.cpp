@@ -30,34 +30,25 @@ size_t editDistance(std::string_view a, std::string_view b) {
   return above[b.size()];
 }
 
-// The nearest candidate, or nothing when none is close enough to be a slip of the fingers.
+// The first of the nearest candidates, or nothing where none is close enough to be a slip of the fingers.
 std::string slipOf(std::string_view wanted, const std::vector<std::string>& candidates) {
   const size_t slips = std::max<size_t>(1, std::min(wanted.size(), kCompared) / 3);
-  // Among thousands of operators only those of about the same length can be near.
-  std::vector<std::string> alike;
-  for (const std::string& candidate : candidates) {
-    if (candidate.size() + slips >= wanted.size() && candidate.size() <= wanted.size() + slips) {
-      alike.push_back(candidate);
-    }
-  }
-  std::string nearest = nearestName(wanted, alike);
-  return nearest.empty() || editDistance(wanted, nearest) > slips ? "" : nearest;
-}
-
-}  // namespace
-
-std::string nearestName(std::string_view wanted, const std::vector<std::string>& candidates) {
   const std::string* nearest = nullptr;
-  size_t least = 0;
+  size_t least = slips + 1;
   for (const std::string& candidate : candidates) {
-    const size_t distance = editDistance(wanted, candidate);
-    if (nearest == nullptr || distance < least) {
+    // Among thousands of operators only those of about the same length can be near.
+    if (candidate.size() + slips < wanted.size() || candidate.size() > wanted.size() + slips) {
+      continue;
+    }
+    if (const size_t distance = editDistance(wanted, candidate); distance < least) {
       nearest = &candidate;
       least = distance;
     }
   }
   return nearest == nullptr ? std::string() : *nearest;
 }
+
+}  // namespace
 
 std::string didYouMean(std::string_view wanted, const std::vector<std::string>& candidates) {
   const std::string near = slipOf(wanted, candidates);

@@ -1,14 +1,11 @@
-// "did you mean": the candidate that takes the fewest edits to become what was written.
+// "did you mean": the candidate that takes the fewest edits to become what was written. Names are compared on
+// their first 64 bytes, so that text nobody typed by hand costs no more than text somebody did.
 #pragma once
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace faultline {
-
-// The first of the nearest candidates; empty when there is none. Names are compared on their first 64 bytes,
-// so that text nobody typed by hand costs no more than text somebody did.
-std::string nearestName(std::string_view wanted, const std::vector<std::string>& candidates);
 
 // " (did you mean 'x'?)", or empty when no candidate is close enough to be a slip of the fingers.
 std::string didYouMean(std::string_view wanted, const std::vector<std::string>& candidates);

@@ -287,6 +287,12 @@ class GraphReader {
       nameValue(value, output.name);
       value->setType(output.type);
     }
+    static const c10::Symbol warn = c10::Symbol::fromQualString("aten::warn");
+    if (node->kind() == warn) {
+      // The interpreter ends the process at a warning without a source, and finds no text in one without a
+      // file.
+      node->setSourceRange({std::make_shared<torch::jit::Source>("", "<graph>", placeOf(begin).line), 0, 0});
+    }
     if (places_ != nullptr) {
       places_->emplace(node, placeOf(begin));
     }

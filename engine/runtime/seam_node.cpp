@@ -64,6 +64,9 @@ at::Tensor behindSeamNode(const at::Tensor& tensor) {
     for (const auto& hook : passed->tensor_pre_hooks()) {
       grads = (*hook)(grads);
     }
+    for (const auto& [input, hook] : passed->retains_grad_hooks()) {
+      grads = (*hook)(grads);
+    }
     return grads[0];
   });
   return seam;

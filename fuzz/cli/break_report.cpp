@@ -120,9 +120,10 @@ std::string elsewhereText(const std::vector<HookElsewhere>& hooks) {
   std::string text;
   for (const auto& [why, list] : names) {
     text += fmt::format("{}{}: {}", text.empty() ? " (" : "; ", words(list),
-                        why == Why::DidNotRun  ? "the piece that comes first did not run"
-                        : why == Why::HandedOn ? "an op of an earlier piece hands it on as it is"
-                                               : "of no piece in the plan");
+                        why == Why::DidNotRun    ? "the piece that comes first did not run"
+                        : why == Why::NoGradient ? "no gradient came to it from the piece that comes first"
+                        : why == Why::HandedOn   ? "an op of an earlier piece hands it on as it is"
+                                                 : "of no piece in the plan");
   }
   return text.empty() ? text : text + ")";
 }

@@ -153,15 +153,15 @@ HookPromise promiseOf(const Case& c, const CompiledGraph& compiled) {
 }
 
 // faultline/graph_break.h promises: every hook of a parameter of piece k fires as often as in eager (the
-// program may run backwards of its own), after k's backward has begun (or, where an op may give the very
-// parameter on, that of a piece that takes it from there) and before that of any earlier piece.
+// program may run backwards of its own), after k's backward has begun (or, since no gradient may come from
+// there, that of another piece that uses it) and before that of any earlier piece.
 void checkPromises(const BreakPlan& plan, const Graph& graph, const HookPromise& promise, const Side& eager,
                    const Side& broken, BreakRun& result) {
   std::map<std::string, size_t> input_of;
   for (const torch::jit::Value* input : graph.inputs()) input_of[input->debugName()] = input->offset();
-  const auto takenBy = [&](const std::string& parameter, uint64_t seq) {
+  const auto anotherBegan = [&](const std::string& parameter, uint64_t seq) {
     const auto input = input_of.find(parameter);
-    if (input == input_of.end() || !promise.mayBeHandedOn(input->second)) return false;
+    if (input == input_of.end()) return false;
     const std::set<int>& users = promise.piecesOf(input->second);
     return std::any_of(result.events.begin(), result.events.end(), [&](const TimelineEvent& event) {
       return event.what == TimelineEvent::What::Backward && event.seq < seq && users.count(event.piece) != 0;
@@ -193,7 +193,7 @@ void checkPromises(const BreakPlan& plan, const Graph& graph, const HookPromise&
       for (const uint64_t seq : fired[parameter]) {
         for (const TimelineEvent& event : result.events) {
           if (event.what != TimelineEvent::What::Backward || event.seq < result.forward_ended) continue;
-          const bool early = event.forward == own->second && seq < event.seq && !takenBy(parameter, seq);
+          const bool early = event.forward == own->second && seq < event.seq && !anotherBegan(parameter, seq);
           const bool late = event.forward < own->second && seq > event.seq;
           if (!early && !late) continue;
           result.broken_promises.push_back(
@@ -262,9 +262,10 @@ void compareHookOrder(const BreakPlan& plan, const Graph& graph, const HookPromi
     if (plan_of == planned.end()) return HookElsewhere{Why::Unplanned, name};
     if (!ran(plan_of->second)) return HookElsewhere{Why::DidNotRun, name};
     const auto input = input_of.find(name);
-    const bool taken = input != input_of.end() && promise.mayBeHandedOn(input->second) &&
-                       promise.piecesOf(input->second).count(piece) != 0;
-    if (taken && piece != static_cast<int>(plan_of->second)) return HookElsewhere{Why::HandedOn, name};
+    const bool uses = input != input_of.end() && promise.piecesOf(input->second).count(piece) != 0;
+    if (uses && piece != static_cast<int>(plan_of->second)) {
+      return HookElsewhere{promise.mayBeHandedOn(input->second) ? Why::HandedOn : Why::NoGradient, name};
+    }
     return std::nullopt;
   };
   std::set<std::string> excused;

@@ -19,7 +19,7 @@ struct Agreement {
 
 // A hook that fired with a piece that the plan does not say it comes with, and why that is as promised.
 struct HookElsewhere {
-  enum class Why { DidNotRun, HandedOn, Unplanned } why;
+  enum class Why { DidNotRun, NoGradient, HandedOn, Unplanned } why;
   std::string name;
 };
 

@@ -63,8 +63,6 @@ class NodeNames {
   const std::string& of(const Node* node) const;                  // aborts for a node of another graph
   Node* find(std::string_view name) const;                        // nullptr: no such name
   const std::vector<std::string>& all() const { return names_; }  // in graph order
-  std::string nearest(
-      std::string_view name) const;  // by edit distance, for "did you mean"; empty in an empty graph
 
  private:
   std::vector<std::string> names_;

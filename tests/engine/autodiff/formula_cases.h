@@ -226,6 +226,8 @@ inline std::vector<FormulaCase> formulaCases() {
     add("aten::mse_loss", {in(0), in(1), c(reduction)},
         {{matrix(3, 4), matrix(3, 4, 2)},
          {single(1.), single(1.)},
+         {single(1.), matrix(3, 4)},
+         {matrix(3, 1), matrix(1, 4, 2)},
          {matrix(3, 4).t(), matrix(4, 3, 2)},
          {infinities(), single(1.).expand({4})}});
   }

@@ -406,6 +406,22 @@ TEST(BreakExec, AParameterThatIsHandedOnMayBeReadyEarlier) {
   EXPECT_EQ(run.code, 0) << run.out << run.err;
 }
 
+// The first piece runs backward for u, but sends w no gradient: only which arm runs would have told.
+TEST(BreakExec, APieceThatSendsNoGradientNeedNotComeFirst) {
+  const std::string model =
+      writeScratch("untaken_arm.py",
+                   "# param w: float32[4,4]:grad seed=1\n"
+                   "# param u: float32[4,4]:grad seed=2\n"
+                   "def f(x, w, u, k: bool):\n"
+                   "    a = torch.mm(x, u)\n    if k:\n        y = torch.sin(a)\n    else:\n"
+                   "        y = torch.mm(a, w)\n    z = torch.tanh(y)\n    return torch.mm(z, w)\n");
+  const Outcome& run = faultline(
+      {"break", model, "--input", "x=float32[4,4]", "--input", "k=true", "--after", "tanh", "--exec"});
+  EXPECT_EQ(run.code, 0) << run.out << run.err;
+  EXPECT_EQ(run.out.find("NOT as predicted"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("w: no gradient came to it"), std::string::npos) << run.out;
+}
+
 TEST(BreakExec, CountsHooksAsEagerDoes) {
   const std::string own_backward = writeScratch("own_backward.ir", R"(graph(%x : Tensor):
   %n : NoneType = prim::Constant()
