@@ -39,6 +39,10 @@ Result<void> check(Block* block) {
     for (Block* inner : node->blocks()) {
       if (auto checked = check(inner); !checked) return checked;
     }
+    // What is forked runs by itself, and calls too.
+    if (node->hasAttribute(torch::jit::attr::Subgraph)) {
+      if (auto flat = flattenCalls(*node->g(torch::jit::attr::Subgraph)); !flat) return flat;
+    }
     // What the inlined calls have left.
     if (isFunction(node) && !node->hasUses()) {
       at.destroyCurrent();

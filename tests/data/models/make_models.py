@@ -210,6 +210,28 @@ class Fork(nn.Module):
         return torch.jit.wait(torch.jit.fork(self.linear, x))
 
 
+def shrunk(x):
+    return torch.tanh(x) * 0.5
+
+
+def scaled(x, w):
+    return shrunk(torch.matmul(x, w))
+
+
+class Tasks(nn.Module):
+    """A function in a task of its own, which calls another."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Parameter(torch.randn(4, 4))
+        self.second = nn.Parameter(torch.randn(4, 4))
+
+    def forward(self, x):
+        task = torch.jit.fork(scaled, x, self.first)
+        other = scaled(x, self.second)
+        return torch.relu(torch.jit.wait(task) + other)
+
+
 def save(name, module):
     path = name + ".pt"
     module.save(path)
@@ -221,7 +243,7 @@ def save(name, module):
             archive.writestr(zipfile.ZipInfo(filename), content)
 
 
-for model in (NoGrad, Tagger, Decoder, Language, Mobile, Spectral, Stacked, Flow, Autocast, Counter, Fork):
+for model in (NoGrad, Tagger, Decoder, Language, Mobile, Spectral, Stacked, Flow, Autocast, Counter, Fork, Tasks):
     torch.manual_seed(1)
     name = "no_grad" if model is NoGrad else model.__name__.lower()
     save(name, torch.jit.script(model()))

@@ -45,6 +45,7 @@ INSTANTIATE_TEST_SUITE_P(
                     SavedModel{"spectral", {"x=float32[2,3]"}, 1},
                     SavedModel{"stacked", {"x=float32[5,3]"}, 8}, SavedModel{"flow", {"x=float32[3,4]"}, 3},
                     SavedModel{"half_mean", {"x=float32[3,4]"}, 2},
+                    SavedModel{"tasks", {"x=float32[3,4]"}, 2},
                     SavedModel{"traced_encoder", {"src=float32[4,2,8]"}, 12}),
     [](const auto& info) { return std::string(info.param.name); });
 
