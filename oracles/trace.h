@@ -92,6 +92,7 @@ struct Trace {
   std::string skip;  // not empty: the lane did not take the case, and why ("plan_unsupported", "no_cuda", …)
   std::vector<RunTrace> runs;
   std::vector<PieceTrace> pieces;  // lanes that break graphs
+  bool compiled_whole = false;     // a lane that breaks none ran what the engine compiled
   std::vector<std::string> refused_cuts;
   std::vector<BucketTrace> buckets;     // lanes that break graphs into c10d's
   std::string graph_text;               // what ran, after passes

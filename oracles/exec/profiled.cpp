@@ -140,6 +140,7 @@ class ProfiledProgram : public LaneProgram {
   }
 
   void describe(Trace& trace) override {
+    trace.compiled_whole = specialised_.has_value();
     trace.shares.push_back({"pruned", specialised_ && specialised_->pruned > 0 ? 1u : 0u, 1});
   }
 
